@@ -98,11 +98,19 @@ interface AnyHeaders {
 }
 const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
-/** Every reply of the service, whatever was asked, carries these. `isStored`: it has an ETag to ask again by. */
-export function assertCommon(headers: AnyHeaders, isStored = false): void {
+/**
+ * Every reply of the service, whatever was asked, carries these. `isStored`: it has an ETag to ask again by. `isCounted`:
+ * it tells the limits, as all under `/v1` do.
+ */
+export function assertCommon(headers: AnyHeaders, isStored = false, isCounted = true): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w-]{8,}$/);
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
   assert.equal(headers.get('cache-control'), isStored ? 'private, no-cache' : 'no-store');
+  if (!isCounted) {
+    for (const name of [...LIMIT_HEADERS, 'ratelimit-policy', 'ratelimit'])
+      assert.equal(headers.get(name) ?? '', '', name);
+    return;
+  }
   for (const name of LIMIT_HEADERS) assert.match(headers.get(name) ?? '', /^\d+$/, name);
   assert.match(headers.get('ratelimit-policy') ?? '', /^"\w+";q=\d+;w=\d+/);
   assert.match(headers.get('ratelimit') ?? '', /^"\w+";r=\d+;t=\d+/);
@@ -113,9 +121,10 @@ export function assertError(
   reply: { status: number; headers: AnyHeaders; body: string },
   status: number,
   code: string,
+  isCounted = true,
 ): string {
   assert.equal(reply.status, status, reply.body);
-  assertCommon(reply.headers);
+  assertCommon(reply.headers, false, isCounted);
   assert.equal(reply.headers.get('content-type'), 'application/json; charset=utf-8');
   const body = JSON.parse(reply.body);
   assert.deepEqual(Object.keys(body), ['code', 'message', 'status']);

@@ -6,7 +6,7 @@ import { ApiError, nothingThere } from '../../src/http/errors.ts';
 import { jsonReply, Reply } from '../../src/http/reply.ts';
 import { InvalidMembers, Members } from '../../src/json/members.ts';
 import { type JsonValue, readJson } from '../../src/json/reader.ts';
-import { ENDPOINTS, type Endpoint } from '../../src/service/routes.ts';
+import { ENDPOINTS, type Operation } from '../../src/service/routes.ts';
 import { type Call, idParam } from '../../src/shop/shop.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { DRILL } from './drill.ts';
@@ -18,7 +18,7 @@ const REQUESTS_PER_MINUTE = 600;
 const MAX_AHEAD_DAYS = 3_650;
 const LIMIT = limitUpTo(MAX_REQUESTS);
 const OPERATIONS = ENDPOINTS.map(({ name }) => name);
-const NO_CONTENT = new Reply(204, '');
+const NO_CONTENT = new Reply(204, []);
 
 /** The part of the lab that its endpoints use. */
 interface Lab {
@@ -39,7 +39,12 @@ interface LabCall {
 }
 
 type WithBody = LabCall & { body: JsonValue };
-type Row = [method: Endpoint['method'], path: string, handler: (call: LabCall) => Reply | Promise<Reply>, does: string];
+type Row = [
+  method: Operation['method'],
+  path: string,
+  handler: (call: LabCall) => Reply | Promise<Reply>,
+  does: string,
+];
 
 // biome-ignore format: a table
 export const ENDPOINT_ROWS: readonly Row[] = [
@@ -65,7 +70,7 @@ const FIRST = [
 ];
 
 /** The rows of the route table. Their limiter is their own: a request under `/lab` costs nothing of the plan. */
-export function labEndpoints(lab: Lab, now: () => number): Endpoint[] {
+export function labEndpoints(lab: Lab, now: () => number): Operation[] {
   const limiter = labLimiter(now);
   return ENDPOINT_ROWS.map(([method, path, handle]) => ({
     name: 'lab',

@@ -1,6 +1,6 @@
 /** The faults of one key, in order of arrival, and what each does to the request that meets it. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiError, type ErrorCode, line } from '../../src/http/errors.ts';
+import { ApiError, type ErrorCode } from '../../src/http/errors.ts';
 import { jsonReply, Reply } from '../../src/http/reply.ts';
 import { Members } from '../../src/json/members.ts';
 import type { JsonValue } from '../../src/json/reader.ts';
@@ -140,7 +140,7 @@ function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): Reply {
   const message = `this is a fault of the lab${seconds === undefined ? '' : `; ask again in ${seconds} s`}`;
   const body = JSON.stringify({ code: CODES[status] ?? 'unavailable', message, status });
   if (seconds === undefined) return jsonReply(status, body);
-  return jsonReply(status, body, line('Retry-After', as === 'date' ? dateIn(seconds, wall) : String(seconds)));
+  return jsonReply(status, body, ['Retry-After', as === 'date' ? dateIn(seconds, wall) : String(seconds)]);
 }
 
 /** Rounded up to a whole second: an HTTP-date has no fractions. */

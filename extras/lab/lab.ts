@@ -6,7 +6,7 @@ import { type Account, type Limiter, newAccount } from '../../src/access/limiter
 import type { Clock } from '../../src/clock.ts';
 import type { Reply } from '../../src/http/reply.ts';
 import { readJson } from '../../src/json/reader.ts';
-import type { Around, Endpoint, Exchange } from '../../src/service/routes.ts';
+import type { Around, Exchange, Operation } from '../../src/service/routes.ts';
 import type { ApiKey, Category, Pet, Store } from '../../src/store/model.ts';
 import { labEndpoints } from './endpoints.ts';
 import { isDropped, replyUnder, truncated } from './faults.ts';
@@ -29,7 +29,7 @@ export interface LabOptions {
 }
 
 export class Lab {
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly Operation[];
   readonly #options: LabOptions;
   readonly #states = new KeyStates();
   readonly #recorder: Recorder;
@@ -40,13 +40,13 @@ export class Lab {
     this.endpoints = labEndpoints(this, () => options.store.now());
   }
 
-  readonly around: Around = async (exchange, next) => {
-    const state = this.stateOf(exchange.caller.key);
+  readonly around: Around = async (exchange, caller, next) => {
+    const state = this.stateOf(caller.key);
     const isLabCall = /^\/lab(\/|$)/.test(exchange.path);
     if (state.aheadMs > 0) exchange.clock = aheadBy(state.aheadMs, exchange.clock);
     if (isLabCall) this.#recorder.watch(exchange.connection);
     const reply = isLabCall ? await next() : await this.#record(exchange, state, next);
-    const { aheadMs } = this.stateOf(exchange.caller.key); // the request may have advanced or reset it
+    const { aheadMs } = this.stateOf(caller.key); // the request may have advanced or reset it
     if (aheadMs === 0) return reply;
     const told = reply.with('X-Lab-Clock', `+${aheadMs / 1_000}`);
     return this.#options.isForPages ? told.with('Access-Control-Expose-Headers', 'X-Lab-Clock') : told;
@@ -57,10 +57,10 @@ export class Lab {
    * `Expect: 100-continue` does not send the body of a request that is refused.
    */
   async #record(exchange: Exchange, state: KeyState, next: () => Promise<Reply>): Promise<Reply> {
-    const { req, endpoint, decision } = exchange;
+    const { request, endpoint, decision } = exchange;
     const end = this.#recorder.begin(exchange, state);
     const isAdmitted = decision?.verdict === 'admitted';
-    const isBodyRead = endpoint !== undefined && !req.isEmpty && (isAdmitted || req.expect === undefined);
+    const isBodyRead = endpoint !== undefined && !request.isEmpty && (isAdmitted || request.expect === undefined);
     const body = isBodyRead ? await exchange.readBody().catch(() => undefined) : undefined;
     const fault = isAdmitted && isServed(exchange, body) ? state.faults.take(endpoint!.name) : undefined;
     const wall = this.#options.clock.wall();
@@ -117,8 +117,8 @@ export const advanced = (account: Readonly<Account>, ms: number): Account => ({
 const aheadBy = (ms: number, clock: Clock): Clock => ({ now: () => clock.now() + ms, wall: () => clock.wall() + ms });
 
 /** A request that no handler would read uses up no fault. */
-function isServed({ endpoint, req }: Exchange, body: Uint8Array | undefined): boolean {
-  if (endpoint === undefined || (body === undefined && !req.isEmpty)) return false;
+function isServed({ endpoint, request }: Exchange, body: Uint8Array | undefined): boolean {
+  if (endpoint === undefined || (body === undefined && !request.isEmpty)) return false;
   try {
     if (body !== undefined) readJson(body);
     return true;

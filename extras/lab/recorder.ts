@@ -2,7 +2,7 @@
 import type { Clock } from '../../src/clock.ts';
 import type { Connection } from '../../src/http/connection.ts';
 import type { Reply } from '../../src/http/reply.ts';
-import type { Incoming } from '../../src/http/request.ts';
+import type { Request } from '../../src/http/request.ts';
 import type { Exchange } from '../../src/service/routes.ts';
 import { type FaultKind, isDropped } from './faults.ts';
 import type { KeyState } from './history.ts';
@@ -10,8 +10,6 @@ import { digest, nextPage, pageOf, type RequestRecord, shownTarget } from './rec
 
 const PROXY_HEADERS = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
-const LINK = /^Link: (.*)$/m;
-const RETRY_AFTER = /^Retry-After: (.*)$/m;
 
 /** What is known of a connection. */
 interface Watched {
@@ -61,8 +59,8 @@ export class Recorder {
 
   /** Adds the request to the history. The function that it returns is called when a reply is about to leave. */
   begin(exchange: Exchange, state: KeyState): (answer: Answer) => void {
-    const { req, res, connection } = exchange;
-    const { url: target = '', method = '' } = req;
+    const { request, connection } = exchange;
+    const { url: target, method } = request;
     const opens = !this.#connections.has(connection);
     const watched = this.watch(connection);
     const record = this.#newRecord(exchange, state, opens);
@@ -74,11 +72,11 @@ export class Recorder {
       if (!watched.losses.delete(lose)) return;
       Object.assign(watched, { idleSince: this.#clock.now(), newest: record });
       record.content = digest(method, target, body ?? '');
-      record.isBodyUnknown = body === undefined && !req.isEmpty;
+      record.isBodyUnknown = body === undefined && !request.isEmpty;
       record.endedAt = this.now(state);
-      record.ms = Math.round(10 * (this.#clock.now() - exchange.receivedAt)) / 10;
+      record.ms = Math.round(10 * (this.#clock.now() - request.receivedAt)) / 10;
       record.isLost = isLost;
-      record.isKeptAlive = !isLost && (!connection.isEnding || isClosedByClient(req));
+      record.isKeptAlive = !isLost && (connection.state === 'open' || isClosedByClient(request));
       if (isLost) record.retryAt = undefined;
     };
     const lose = () => end(true);
@@ -88,20 +86,20 @@ export class Recorder {
       body = read.body;
       record.fault = fault ?? null;
       record.status = isDropped(fault) ? null : reply.status;
-      record.code = reply.status < 400 ? undefined : CODE.exec(reply.body)?.[1];
+      record.code = reply.status < 400 ? undefined : CODE.exec(`${reply.body}`)?.[1];
       record.retryAt = this.#retryAt(exchange, state, reply);
       // Known when the head leaves: a client may ask for the next page while the body is still under way.
-      const next = nextPage(LINK.exec(reply.headers)?.[1]);
+      const next = nextPage(reply.header('Link'));
       if (next !== undefined && record.status !== null) state.history.addLink(next);
-      const isTruncated = fault === 'truncate' && reply.body !== '' && method !== 'HEAD';
-      res.on('finish', () => end(isTruncated));
+      const isTruncated = fault === 'truncate' && reply.body.length > 0 && method !== 'HEAD';
+      request.res.on('finish', () => end(isTruncated));
       if (isDropped(fault)) connection.socket.once('finish', lose);
       if (connection.socket.destroyed) lose();
     };
   }
 
-  #newRecord({ req, id, endpoint, decision, connection, receivedAt }: Exchange, state: KeyState, opens: boolean) {
-    const { url: target = '', method = '', headers } = req;
+  #newRecord({ request, id, endpoint, decision, connection }: Exchange, state: KeyState, opens: boolean) {
+    const { url: target, method, headers, receivedAt } = request;
     const key = headers['idempotency-key'];
     const page = pageOf(target);
     const waitedMs = this.#clock.now() - receivedAt;
@@ -137,19 +135,19 @@ export class Recorder {
   }
 
   /** A 429 gives the end of its window in two headers, each rounded up by itself: a client may heed either. */
-  #retryAt({ limits = '', decision }: Exchange, state: KeyState, reply: Reply): number | undefined {
-    const after = RETRY_AFTER.exec(reply.headers)?.[1];
+  #retryAt({ limits = [], decision }: Exchange, state: KeyState, reply: Reply): number | undefined {
+    const after = reply.header('Retry-After');
     if (after === undefined) return undefined;
     const wall = this.#clock.wall();
     const ms = /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - wall;
-    const reset = /X-RateLimit-Reset: (\d+)/.exec(limits)?.[1];
+    const reset = limits[limits.indexOf('X-RateLimit-Reset') + 1];
     const isLimited = decision !== undefined && decision.verdict !== 'admitted' && reset !== undefined;
     return this.now(state) + (isLimited ? Math.min(ms, Number(reset) * 1_000 - wall) : ms);
   }
 }
 
 /** Whether the client asked for the end of the connection; otherwise the service decided it, as for an `Upgrade`. */
-function isClosedByClient({ rawHeaders, httpVersionMinor }: Incoming): boolean {
+function isClosedByClient({ message: { rawHeaders, httpVersionMinor } }: Request): boolean {
   const sent = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1].toLowerCase() === 'connection').join();
   return httpVersionMinor === 0 ? !/\bkeep-alive\b/i.test(sent) : /\bclose\b/i.test(sent);
 }

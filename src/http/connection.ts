@@ -1,9 +1,14 @@
 /** One connection: it serves one request at a time, in the order in which they come. */
+import { AsyncResource } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Incoming } from './request.ts';
+import type { ApiError } from './errors.ts';
+import type { Request } from './request.ts';
 
 /** The most requests that wait behind the one under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
+/** Who sends so many that are dropped is reset: node:http reads a packet to its end, and keeps all requests in it. */
+const MAX_DROPPED = 100;
 /**
  * When the kernel has taken the last reply, the input is read and dropped for this long, and up to so many bytes: a close
  * with unread input sends a reset, which may overtake the reply.
@@ -15,10 +20,10 @@ const MAX_STUCK_MS = 30_000;
 /** By then a request has arrived or timed out: what is still there is no part of one, for instance empty lines. */
 const MAX_ARRIVING_MS = 20_000;
 
-const CONNECTION = Symbol('connection');
-
-/** The connection of a socket of our server. */
-export const connectionOf = (socket: object): Connection => (socket as { [CONNECTION]: Connection })[CONNECTION];
+interface Turn {
+  readonly request: Request;
+  serve(): void;
+}
 
 export class Connection {
   /** Each server counts its connections from 1. */
@@ -26,94 +31,136 @@ export class Connection {
   readonly socket: Socket;
   /** In ms of the monotonic clock. */
   readonly openedAt: number;
-  /** True when the last reply is decided: nothing behind it is served (RFC 9112, 9.6). */
-  isEnding = false;
-  /** True when its input cannot be parsed any further. */
-  isBroken = false;
+  /**
+   * `open`: requests are taken. `ending`: no more are, and the reply to the last one that waits ends the connection.
+   * `broken`: the input cannot be read any further, and a refusal that says so follows the replies to those that wait.
+   * `over`: the last reply is decided. Nothing behind it is served (RFC 9112, 9.6), and what still comes is dropped.
+   */
+  state: 'open' | 'ending' | 'broken' | 'over' = 'open';
   /** True if its client has sent a request before the reply to the one before had left. */
   isPipelined = false;
-  newest: Incoming | undefined;
-  /** Requests without a complete reply. */
-  pending = 0;
-  /** The bytes that had been read at the end of the newest request. */
-  bytesOfRequests = 0;
-  /** True when `end` was called: no reply is written any more. */
-  isOver = false;
   readonly #owner: { readonly isDraining: boolean };
-  #tail = Promise.resolve();
-  #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
+  /** The first is under way; the others wait until the reply to it has left. */
+  readonly #queue: Turn[] = [];
+  #newest: Request | undefined;
+  #dropped = 0;
+  /** The bytes that had been read when the newest reply left. */
+  #bytesOfRequests = 0;
   #unused = { bytes: 0, since: 0 };
+  #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
     this.socket = socket;
     this.openedAt = openedAt;
     this.#owner = owner;
-    Object.assign(socket, { [CONNECTION]: this });
-    socket.on('error', () => {}); // node:http takes its own listener away where it stops parsing
-    // node:http calls this behind the last reply. Its own would close the socket, and what a client then sends is
-    // answered by a reset, which may overtake the reply. If more are pending, a refusal waits: it ends the connection.
-    socket.destroySoon = () => this.pending <= 1 && this.end();
+    socket.on('error', () => {}); // it closes too, which is all that matters
   }
 
-  /** True if no more requests may wait. */
-  get isFull(): boolean {
-    return this.pending > MAX_WAITING;
-  }
-
+  /** True if no reply is due or under way. */
   get isIdle(): boolean {
-    return this.pending === 0 && this.socket.writableLength === 0 && !this.isEnding;
+    return this.#queue.length === 0 && this.socket.writableLength === 0 && this.state === 'open';
   }
 
-  /** True if the service stops and nothing waits behind the request under way. */
-  get isLastOfDrain(): boolean {
-    return this.#owner.isDraining && this.pending === 1;
+  /** True if the reply to the request under way is the last: none waits behind it, and no more are taken. */
+  get isAtLast(): boolean {
+    const takesNoMore = this.state === 'ending' || (this.state === 'open' && this.#owner.isDraining);
+    return takesNoMore && this.#queue.length === 1;
+  }
+
+  /** Whether the next request is taken. One too many ends the connection behind those that wait. */
+  takesMore(): boolean {
+    if (this.state === 'open' && this.#queue.length <= MAX_WAITING) return true;
+    if (++this.#dropped === MAX_DROPPED) this.socket.resetAndDestroy();
+    if (this.state === 'open') {
+      this.state = 'ending';
+      // At once, node:http would take that back at the end of the packet.
+      process.nextTick(() => this.state === 'ending' && this.socket.pause());
+    }
+    return false;
+  }
+
+  /** Calls `serve` when the replies to the requests before it have left. node:http itself would serve all at once. */
+  add(request: Request, serve: () => void): void {
+    this.#newest = request;
+    request.res.once('close', () => this.#goOn());
+    if (this.#queue.length > 0) {
+      this.isPipelined = true;
+      // Or it would run in the context of the request before it, and a tracer would take it for a part of that.
+      this.#queue.push({ request, serve: AsyncResource.bind(serve) });
+    } else {
+      this.#queue.push({ request, serve });
+      serve();
+    }
+  }
+
+  /** The reply to the first has left, or its client is gone. */
+  #goOn(): void {
+    this.#queue.shift();
+    this.#bytesOfRequests = this.socket.bytesRead;
+    if (this.socket.destroyed) this.#dropAll();
+    else this.#queue[0]?.serve();
+  }
+
+  #dropAll(): void {
+    for (const { request } of this.#queue.splice(0)) request.discard();
   }
 
   /**
-   * Calls `serve` when the requests before it have their replies. A request behind the one that ends the connection is
-   * dropped.
+   * The input cannot be read any further. That is the reply to the request whose body it breaks; or else `refusal()` is
+   * written behind the replies to the requests that wait.
    */
-  add(serve: () => void | Promise<void>, req?: Incoming): void {
-    this.pending++;
-    if (this.pending > 1) this.isPipelined = true;
-    this.#tail = this.#serveAfter(this.#tail, serve, req);
+  break(why: ApiError, refusal: () => string): void {
+    if (this.state !== 'open') return;
+    this.state = 'broken';
+    if (this.#newest?.isComplete === false) {
+      if (this.#newest.isAnswered) this.socket.destroy();
+      else this.#newest.fail(why);
+      return;
+    }
+    const write = () => {
+      if (this.state === 'over') return;
+      this.socket.write(refusal(), 'latin1');
+      this.end();
+    };
+    const last = this.#queue.at(-1);
+    if (last === undefined) write();
+    // Before node:http itself, which closes behind the last response to a client that has ended its side.
+    else last.request.res.prependOnceListener('finish', write);
   }
 
-  async #serveAfter(before: Promise<void>, serve: () => void | Promise<void>, req?: Incoming): Promise<void> {
-    if (this.pending > 1) await before;
-    if (this.isEnding || this.socket.destroyed) req?.discard();
-    else await serve();
-    this.pending--;
-  }
-
-  /** Half-closes the connection, and drops what still comes until the client closes it too, or for a while. */
-  end(): void {
-    this.isEnding = true;
-    if (this.isOver) return;
-    this.isOver = true;
+  /**
+   * Ends our side behind what was written, and drops what still comes until the client ends its side too, or for a while.
+   * `res`: the response that was written. It is ended only then: node:http closes as soon as the last one is.
+   */
+  end(res?: ServerResponse): void {
+    if (this.state === 'over') return;
+    this.state = 'over';
+    this.#dropAll();
     const { socket } = this;
+    const close = () => (res === undefined ? socket.destroy() : res.end());
     socket.end(() => {
-      const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+      const timer = setTimeout(close, LINGER_MS).unref();
       socket.once('close', () => clearTimeout(timer));
+      if (socket.readableEnded) close();
+      else socket.once('end', close);
     });
-    let bytes = 0;
-    socket.removeAllListeners('data').on('data', (part) => {
-      bytes += part.length;
-      if (bytes > MAX_LINGER_BYTES) socket.destroy();
-    });
+    const before = socket.bytesRead;
+    socket.removeAllListeners('data'); // node:http's: it would go on parsing
+    socket.on('data', () => socket.bytesRead - before > MAX_LINGER_BYTES && socket.destroy());
     socket.resume();
   }
 
   /** Ends the connection if it is idle, and nothing has come behind the last request for so long. */
   endIfUnused(now: number, maxMs: number): void {
-    const { socket, bytesOfRequests } = this;
-    if (!this.isIdle || bytesOfRequests === 0) this.#unused.bytes = 0;
-    else if (bytesOfRequests !== this.#unused.bytes) this.#unused = { bytes: bytesOfRequests, since: now };
+    const { socket } = this;
+    const bytes = this.#bytesOfRequests;
+    if (!this.isIdle || bytes === 0) this.#unused.bytes = 0;
+    else if (bytes !== this.#unused.bytes) this.#unused = { bytes, since: now };
     else {
       const idleMs = now - this.#unused.since;
       // What has come behind it is a part of the next request, which has a time-out of its own.
-      const isEmpty = () => socket.bytesRead === bytesOfRequests || idleMs >= maxMs + MAX_ARRIVING_MS;
+      const isEmpty = () => socket.bytesRead === bytes || idleMs >= maxMs + MAX_ARRIVING_MS;
       // A request may wait in the kernel: it is read before the next `setImmediate`.
       if (idleMs >= maxMs) setImmediate(() => this.isIdle && isEmpty() && socket.destroy());
     }

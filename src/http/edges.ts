@@ -1,91 +1,108 @@
 /** Reads a message beyond what node:http checks: its target, its query, its body. */
 import { allFaults, excerpt } from '../text.ts';
+import { NO_BODY } from './body.ts';
 import {
   ApiError,
   badRequest,
   bodyTooLarge,
+  type HeaderList,
   headersTooLarge,
-  line,
   MAX_BODY_BYTES,
   MAX_HEADER_PAIRS,
   MAX_TARGET_CHARS,
   otherVersion,
   uriTooLong,
 } from './errors.ts';
-import { CONTINUE, type Incoming, NO_BODY } from './request.ts';
+import { CONTINUE, type Request } from './request.ts';
 
 /** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 export const JSON_TYPE = 'application/json';
 
+/** Headers that must not be repeated. */
+const SINGLE = ['host', 'content-type', 'authorization', 'transfer-encoding'];
 const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE'];
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
+/** CONNECT has a target of its own form, and comes by an event of its own. */
+export function connectRefusal(): ApiError {
+  const allow = [...METHODS, 'OPTIONS'].join(', ');
+  return new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', allow], true);
+}
+
 /** The target as a path with its query: `http://host/path` is cut down to `/path` if `Host` names the same host. */
-export function originForm(req: Incoming): string {
-  const target = req.url;
-  if (req.method === 'CONNECT') {
-    throw new ApiError('method_not_allowed', 'CONNECT is not served here', line('Allow', ALL_METHODS), true);
-  }
+export function originForm(request: Request): string {
+  const target = request.url;
   if (target.charCodeAt(0) === 47 /* / */) return target;
-  if (target === '*' && req.method === 'OPTIONS') return target;
+  if (target === '*' && request.method === 'OPTIONS') return target;
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target);
   if (absolute === null) throw badRequest('the request target must begin with /');
-  if (absolute[1].toLowerCase() !== req.headers.host?.toLowerCase()) {
+  if (absolute[1].toLowerCase() !== request.headers.host?.toLowerCase()) {
     throw badRequest('the host of the request target is not the one of the header Host');
   }
   return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
 }
 
 /** Refuses messages that node:http accepts, though two readers of the same bytes may understand them differently. */
-export function checkMessage(req: Incoming): void {
-  if (req.httpVersionMajor !== 1) throw otherVersion();
-  if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
-  const { sentTwice, host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
-  if (sentTwice !== undefined) throw badRequest(`the header ${sentTwice} was sent twice`);
+export function checkMessage(request: Request): void {
+  if (request.message.httpVersionMajor !== 1) throw otherVersion();
+  if (request.message.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
+  const { host, 'transfer-encoding': encoding } = request.headers;
+  const twice = sentTwice(request.message.rawHeaders);
+  if (twice !== undefined) throw badRequest(`the header ${twice} was sent twice`);
   if (encoding !== undefined) {
     if (encoding !== 'chunked') throw badRequest('the only Transfer-Encoding supported is chunked');
-    if (req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
+    if (request.message.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
   }
-  if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
+  if (host === undefined && request.message.httpVersionMinor === 1) throw badRequest('the header Host is missing');
   if (host !== undefined && !HOST.test(host)) {
     throw badRequest('the header Host is not a host name with an optional port');
   }
-  if ((encoding !== undefined || length !== '0') && WITHOUT_BODY.includes(req.method)) {
-    throw badRequest(`a ${req.method} request has no body`);
+  if (!request.isEmpty && WITHOUT_BODY.includes(request.method)) {
+    throw badRequest(`a ${request.method} request has no body`);
   }
 }
 
+/** A header of which node:http keeps the first, though another reader of the same bytes may take the second. */
+function sentTwice(rawHeaders: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at].toLowerCase();
+    if (seen.has(name)) return rawHeaders[at];
+    if (SINGLE.includes(name)) seen.add(name);
+  }
+  return undefined;
+}
+
 /** Checks the length of the target, and `Expect`. Where a key is needed, the key and the limits are checked before. */
-export function checkTargetAndExpect(req: Incoming): void {
-  if (req.url.length > MAX_TARGET_CHARS) throw uriTooLong();
-  if (req.expect !== undefined && req.expect !== CONTINUE) {
-    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, '', true);
+export function checkTargetAndExpect(request: Request): void {
+  if (request.url.length > MAX_TARGET_CHARS) throw uriTooLong();
+  if (request.expect !== undefined && request.expect !== CONTINUE) {
+    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, [], true);
   }
 }
 
 /** The whole body, as bytes. Throws if the headers show that it cannot be taken. */
-export async function readBody(req: Incoming): Promise<Uint8Array> {
-  if (WITHOUT_BODY.includes(req.method)) return NO_BODY;
-  const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
+export async function readBody(request: Request): Promise<Uint8Array> {
+  if (WITHOUT_BODY.includes(request.method)) return NO_BODY;
+  const { 'content-encoding': encoding, 'content-type': type = request.isEmpty ? JSON_TYPE : '' } = request.headers;
   if (encoding !== undefined) {
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';
-    throw unsupported(req, why, line('Accept-Encoding', 'identity'));
+    throw unsupported(request, why, ['Accept-Encoding', 'identity']);
   }
   if (!JSON_MEDIA_TYPE.test(type)) {
     const got = type === '' ? 'none was sent' : `got ${excerpt(type)}`;
-    throw unsupported(req, `the header Content-Type must be ${JSON_TYPE} (${got})`);
+    throw unsupported(request, `the header Content-Type must be ${JSON_TYPE} (${got})`);
   }
-  if (Number(req.headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
-  if (req.expect !== undefined) req.from.socket.write('HTTP/1.1 100 Continue\r\n\r\n');
-  return req.body();
+  if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (request.expect !== undefined) request.res.writeContinue();
+  return request.body();
 }
 
-function unsupported({ method }: Incoming, why: string, more = ''): ApiError {
-  const patch = method === 'PATCH' ? line('Accept-Patch', JSON_TYPE) : '';
-  return new ApiError('unsupported_media_type', why, line('Accept', JSON_TYPE) + patch + more);
+function unsupported({ method }: Request, why: string, more: HeaderList = []): ApiError {
+  const patch = method === 'PATCH' ? ['Accept-Patch', JSON_TYPE] : [];
+  return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
 }
 
 /** One parameter that an endpoint knows. */

@@ -1,7 +1,4 @@
-/** The refusals that reach a client, the catalogue of their codes, and what other errors become in it. */
-import { InvalidMembers } from '../json/members.ts';
-import { JsonError } from '../json/reader.ts';
-import { StoreError } from '../store/model.ts';
+/** The refusals that reach a client, and the catalogue of their codes. */
 
 export const CATALOGUE = {
   invalid_json: 400,
@@ -33,19 +30,19 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-/** A header, as the line that it is in a head. */
-export const line = (name: string, value: string): string => `${name}: ${value}\r\n`;
+/** Headers as `writeHead` takes them: name, value, name, value. */
+export type HeaderList = readonly string[];
 
 /** A refusal. Not an Error: it is no bug, and to record a stack would cost more than to send the reply. */
 export class ApiError {
   readonly code: ErrorCode;
   readonly message: string;
-  /** Headers of its reply, as lines. */
-  readonly headers: string;
+  /** Headers of its reply. */
+  readonly headers: HeaderList;
   /** True if its reply is the last of the connection. */
   readonly endsConnection: boolean;
 
-  constructor(code: ErrorCode, message: string, headers = '', endsConnection = false) {
+  constructor(code: ErrorCode, message: string, headers: HeaderList = [], endsConnection = false) {
     this.code = code;
     this.message = message;
     this.headers = headers;
@@ -59,7 +56,7 @@ export const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
-export const badRequest = (message: string) => new ApiError('bad_request', message, '', true);
+export const badRequest = (message: string) => new ApiError('bad_request', message, [], true);
 
 export const otherVersion = () => badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
 
@@ -68,10 +65,10 @@ export const nothingThere = () => new ApiError('not_found', 'there is nothing at
 export const notFound = (what: string) => new ApiError('not_found', `there is no such ${what}`);
 
 export const methodNotAllowed = (allow: string) =>
-  new ApiError('method_not_allowed', `this path takes: ${allow}`, line('Allow', allow));
+  new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
 
 export const bodyTooLarge = () =>
-  new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, '', true);
+  new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, [], true);
 
 export const uriTooLong = () =>
   new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
@@ -80,28 +77,10 @@ export const uriTooLong = () =>
 export const headersTooLarge = () => {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
   const why = `the head of a request may have ${most}, and so may the trailers after its body`;
-  return new ApiError('headers_too_large', why, '', true);
+  return new ApiError('headers_too_large', why, [], true);
 };
 
-export const notNow = (why: string) => new ApiError('unavailable', why, line('Retry-After', '1'));
-
-const OF_STORE: Record<StoreError['failure'], ApiError> = {
-  full: new ApiError('storage_full', 'the disk is full: nothing was kept; reading goes on'),
-  unknown: new ApiError('outcome_unknown', 'storage failed: this may or may not have been kept'),
-  unavailable: notNow('the store does not answer just now: nothing was done'),
-  busy: notNow('too many writes wait: this one was not taken'),
-  closed: notNow('the store is closed: this was not written'),
-};
-
-/** What a client gets in place of an error. Undefined if there is nothing for it: then the error is a bug. */
-export function asApiError(error: unknown): ApiError | undefined {
-  if (error instanceof ApiError) return error;
-  if (error instanceof JsonError) return new ApiError('invalid_json', error.message);
-  if (error instanceof InvalidMembers) return new ApiError('invalid_body', error.message);
-  if (!(error instanceof StoreError)) return undefined;
-  const known = OF_STORE[error.failure];
-  return error.isPublic ? new ApiError(known.code, `${error.message}: nothing was kept; reading goes on`) : known;
-}
+export const notNow = (why: string) => new ApiError('unavailable', why, ['Retry-After', '1']);
 
 /** What a client gets in place of an error of node's parser, or of its time-outs. */
 export function fromParserError(error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }): ApiError {

@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import { excerpt } from '../text.ts';
-import { ApiError, line } from './errors.ts';
+import { ApiError } from './errors.ts';
 import { jsonReply, Reply } from './reply.ts';
 import type { Headers } from './request.ts';
 
@@ -23,8 +23,7 @@ type Tags = '*' | readonly string[];
 export const etagOf = (content: string): string => `"${hash('sha256', content, 'base64url').slice(0, TAG_CHARS)}"`;
 
 /** The reply to a write: it carries the ETag of what is now there, but may not be stored. */
-export const writtenReply = (status: number, json: string): Reply =>
-  jsonReply(status, json, line('ETag', etagOf(json)));
+export const writtenReply = (status: number, json: string): Reply => jsonReply(status, json, ['ETag', etagOf(json)]);
 
 /** The reply to a GET under the request's conditions: `reply`, or a 304 in its place. Throws 412. */
 export function underConditions(headers: Conditions, reply: Reply): Reply {
@@ -77,5 +76,6 @@ const failed = (why: string) => new ApiError('precondition_failed', `${why}: not
 
 /** The 304 in place of a reply: without the body, and without the `Content-` headers, which describe it. */
 function unchanged({ headers, etag }: Reply): Reply {
-  return new Reply(304, headers.replace(/^Content-.*\r\n/gm, ''), '', etag);
+  const kept = headers.filter((_, at) => !headers[at - (at % 2)].startsWith('Content-'));
+  return new Reply(304, kept, '', etag);
 }

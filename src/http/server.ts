@@ -2,14 +2,14 @@
  * The HTTP server: node:http with every setting explicit, a reply of ours wherever it would answer by itself, the bounds
  * on connections, and the drain at the end.
  */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, onceAMinute } from '../clock.ts';
-import { Connection, connectionOf } from './connection.ts';
+import { Connection } from './connection.ts';
+import { connectRefusal } from './edges.ts';
 import { type ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
-import { Outgoing } from './reply.ts';
-import { Incoming } from './request.ts';
+import { Request } from './request.ts';
 
 const MAX_CONNECTIONS = 10_000;
 /** The share of them that one address can have. */
@@ -38,8 +38,8 @@ export interface ServerOptions {
   readonly maxConnections?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
-  /** Answers a request; `isLate`: it came while the service was stopping. Resolves when the reply is sent. */
-  handle(req: Incoming, res: Outgoing, isLate: boolean): Promise<void>;
+  /** Answers a request. */
+  handle(request: Request): void;
   /** The whole reply to what cannot be parsed or did not come in time. */
   refusal(connection: Connection, error: ApiError): string;
   onRefused(refused: Refused): void;
@@ -52,7 +52,7 @@ export interface DrainOptions {
 
 export class HttpServer {
   readonly server: Server;
-  readonly open = new Set<Connection>();
+  readonly open = new Map<Socket, Connection>();
   readonly refused: Refused = { maximum: 0, address: 0 };
   isDraining = false;
   readonly #options: ServerOptions;
@@ -66,12 +66,10 @@ export class HttpServer {
     this.#options = options;
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
     const server = createServer({
-      IncomingMessage: Incoming as never,
-      ServerResponse: Outgoing as never,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-      keepAliveTimeout: 0, // as `timeout` below
+      keepAliveTimeout: 0, // `#look` ends unused connections: node:http would set two timers for each request
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
@@ -81,17 +79,17 @@ export class HttpServer {
     server.maxConnections = maxConnections;
     server.maxRequestsPerSocket = 0;
     server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
-    // It would set a timer anew for each request. `#look` ends unused connections, and those whose clients do not read.
-    server.timeout = 0;
-    // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
-    (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
+    server.timeout = 0; // `#look` ends the connections of clients that do not read
+    // Not in the documents of Node: without it, a client that has ended its side gets no reply (`nc -N`).
+    Object.assign(server, { httpAllowHalfOpen: true });
     server.on('connection', (socket) => this.#accept(socket));
     server.on('drop', () => this.refused.maximum++);
-    const onRequest = (req: Incoming, res: Outgoing) => this.#enqueue(req, res);
+    server.on('request', (message, res) => this.#onRequest(message, res));
     // `100 Continue` is sent when, and only if, the body is wanted.
-    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
-    server.on('upgrade', (_req, socket) => socket.destroy()); // see Incoming.upgrade
-    server.on('clientError', (error, socket) => this.#onBadInput(error, connectionOf(socket)));
+    server.on('checkContinue', (message, res) => server.emit('request', message, res));
+    server.on('checkExpectation', (message, res) => server.emit('request', message, res));
+    server.on('connect', (_, socket: Socket) => this.#refuse(this.open.get(socket), connectRefusal()));
+    server.on('clientError', (error, socket: Socket) => this.#onBadInput(error, socket));
     this.#look();
   }
 
@@ -109,11 +107,12 @@ export class HttpServer {
     for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
     const poll = setInterval(() => {
       const ms = performance.now() - began;
-      for (const connection of this.open) {
+      for (const connection of this.open.values()) {
         if (ms >= maxMs || (ms >= IDLE_GRACE_MS && connection.isIdle)) connection.socket.destroy();
       }
     }, DRAIN_POLL_MS);
-    // node:http's close() ends idle connections at once; net's close() only stops listening.
+    // net's close() only stops listening. That of node:http ends idle connections at once, and with them the requests that
+    // are on their way; it has no setting for that.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
     clearInterval(poll);
   }
@@ -129,9 +128,9 @@ export class HttpServer {
       }
       this.#ofAddress.set(address, count);
     }
-    this.open.add(connection);
+    this.open.set(socket, connection);
     socket.once('close', () => {
-      this.open.delete(connection);
+      this.open.delete(socket);
       if (address === undefined) return;
       const left = (this.#ofAddress.get(address) as number) - 1;
       if (left === 0) this.#ofAddress.delete(address);
@@ -139,33 +138,27 @@ export class HttpServer {
     });
   }
 
-  #enqueue(req: Incoming, res: Outgoing): void {
-    const connection = req.from;
-    if (connection.pending > 0) req.waitsSince = this.#options.clock.now();
+  #onRequest(message: IncomingMessage, res: ServerResponse): void {
+    const connection = this.open.get(message.socket);
+    if (connection?.takesMore() !== true) return;
     const isLate = this.isDraining && !this.#servesLate;
-    connection.add(() => this.#options.handle(req, res, isLate), req);
+    const request = new Request(message, res, connection, this.#options.clock.now(), isLate);
+    connection.add(request, () => this.#options.handle(request));
   }
 
   /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
-  #onBadInput(error: Error & { code?: string }, connection: Connection): void {
-    const { socket, newest } = connection;
-    if (connection.isBroken || connection.isEnding) return;
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  #onBadInput(error: Error & { code?: string }, socket: Socket): void {
+    const connection = this.open.get(socket);
+    if (error.code === 'ECONNRESET' || !socket.writable || connection === undefined) return void socket.destroy();
     if (socket.bytesRead === 0) {
       // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.
       return void setImmediate(() => socket.bytesRead === 0 && socket.destroy());
     }
-    connection.isBroken = true;
-    const why = fromParserError(error);
-    if (newest === undefined || newest.complete) this.#enqueueRefusal(connection, why);
-    else if (!newest.fail(why)) socket.destroy(); // it has its reply already
+    this.#refuse(connection, fromParserError(error));
   }
 
-  #enqueueRefusal(connection: Connection, why: ApiError): void {
-    connection.add(() => {
-      connection.socket.write(this.#options.refusal(connection, why), 'latin1');
-      connection.end();
-    });
+  #refuse(connection: Connection | undefined, why: ApiError): void {
+    connection?.break(why, () => this.#options.refusal(connection, why));
   }
 
   /** Looks every second for unused connections and for clients that have stopped reading, and reports refused ones. */
@@ -175,7 +168,7 @@ export class HttpServer {
     let reported = 0;
     const timer = setInterval(() => {
       const now = performance.now();
-      for (const connection of this.open) {
+      for (const connection of this.open.values()) {
         connection.endIfStuck(now);
         connection.endIfUnused(now, keepAliveMs);
       }

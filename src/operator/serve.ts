@@ -127,7 +127,7 @@ async function additionsOf(extras: readonly Extra[], opening: Opening): Promise<
 /** The first stands round all others; undefined: there is none. */
 function aroundAll(added: readonly Addition[]): Around | undefined {
   const around = (outer: Around, inner?: Around): Around =>
-    inner ? (exchange, next) => outer(exchange, () => inner(exchange, next)) : outer;
+    inner ? (exchange, caller, next) => outer(exchange, caller, () => inner(exchange, caller, next)) : outer;
   return added
     .flatMap(({ around }) => around ?? [])
     .reduceRight<Around | undefined>((inner, outer) => around(outer, inner), undefined);

@@ -8,30 +8,12 @@ import { type Callers, UNKNOWN } from '../access/callers.ts';
 import { keyName } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
-import { ApiError, line } from '../http/errors.ts';
-import { errorReply, type Reply } from '../http/reply.ts';
-import type { Incoming } from '../http/request.ts';
+import { ApiError, type HeaderList } from '../http/errors.ts';
+import type { Request } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
 import type { Exchange } from './routes.ts';
 
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
-
-/** Memoizes the last call. */
-function memoizeLast<T>(make: (a: number, b: number, c: number) => T): (a: number, b?: number, c?: number) => T {
-  let last: { a: number; b: number; c: number; made: T } | undefined;
-  return (a, b = 0, c = 0) => {
-    if (last === undefined || a !== last.a || b !== last.b || c !== last.c) last = { a, b, c, made: make(a, b, c) };
-    return last.made;
-  };
-}
-
-// These go out by the thousand. Within a second those of one limit are the same, so each is made once.
-const banned = memoizeLast((seconds) => errorReply(tooMany('key_banned', BANNED, seconds)));
-const limited = (window: 'minute' | 'day') =>
-  memoizeLast((limit, seconds) =>
-    errorReply(tooMany('rate_limited', `the limit of ${limit} requests a ${window} is used up`, seconds)),
-  );
-const LIMITED = { minute: limited('minute'), day: limited('day') };
 
 interface Options {
   readonly clock: Clock;
@@ -53,25 +35,21 @@ export class Gate {
     this.#headers = new LimitHeaders(() => options.clock.wall());
   }
 
-  /** Sets the caller of the request, and what its limits say. Resolves with a refusal if there is no valid key. */
-  async identify(
-    exchange: Exchange,
-    callers: Callers,
-    limiter: Pick<Limiter, 'take' | 'refresh'>,
-  ): Promise<Decision | ApiError> {
-    const { authorization } = exchange.headers;
+  /**
+   * Takes a token of the caller, and notes in the exchange what the limits then say. `refusal`: they do not admit it.
+   * Throws if there is no valid key.
+   */
+  async identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
+    const { authorization } = exchange.request.headers;
     let caller = callers.identify(authorization);
     if (caller === UNKNOWN && limiter.refresh !== undefined) {
       await limiter.refresh();
       caller = callers.identify(authorization);
     }
-    if (caller instanceof ApiError) return this.#unauthorized(exchange, caller);
-    let decision = limiter.take(caller.key);
-    if (decision instanceof Promise) {
-      decision = await decision;
-      caller = callers.identify(authorization); // its key may have ended meanwhile
-      if (caller instanceof ApiError) return this.#unauthorized(exchange, caller);
-    }
+    if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
+    const decision = await limiter.take(caller.key);
+    caller = callers.identify(authorization); // its key may have ended meanwhile
+    if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
     exchange.caller = caller;
     exchange.decision = decision;
     exchange.limits = this.#headers.ofKey(decision);
@@ -80,29 +58,32 @@ export class Gate {
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
       this.#options.log.info('a ban began', { key: keyName(caller.key.id), seconds });
     }
-    return decision;
+    return { caller, refusal: refusalOf(decision) };
   }
 
-  /** The refusal by the limits; undefined: they admit the request. */
-  refusal(decision: Decision): Reply | undefined {
-    const { verdict, binding } = decision;
-    if (verdict === 'admitted') return undefined;
-    const seconds = retryAfterSeconds(decision.retryAt, decision.at);
-    return verdict === 'banned' ? banned(seconds) : LIMITED[binding](decision[binding].limit, seconds);
+  /** The limit headers of a reply for which nothing was taken: those of the key if it is valid, else of the address. */
+  async look(request: Request, callers: Callers, limiter: Limiter): Promise<HeaderList> {
+    const caller = callers.identify(request.headers.authorization);
+    if (caller instanceof ApiError) return this.lookByAddress(request.connection.socket, request);
+    try {
+      return this.#headers.ofKey(await limiter.look(caller.key));
+    } catch {
+      return this.lookByAddress(request.connection.socket, request); // the store does not answer, which is the reply
+    }
   }
 
-  /** The limit headers of a reply to a request without a valid key. `req` is missing if it could not be parsed. */
-  limitsWithoutKey(socket: Socket, req?: Incoming): string {
-    return this.#headers.ofAddress(this.addresses.look(this.addressOf(socket, req)));
+  /** `request` is missing if it could not be parsed. */
+  lookByAddress(socket: Socket, request?: Request): HeaderList {
+    return this.#headers.ofAddress(this.addresses.look(this.addressOf(socket, request)));
   }
 
   /** The address under which a request is counted. */
-  addressOf(socket: Socket, req?: Incoming): string {
-    return clientAddress(socket.remoteAddress, req?.headers['x-forwarded-for'], this.#options.trustProxy);
+  addressOf(socket: Socket, request?: Request): string {
+    return clientAddress(socket.remoteAddress, request?.headers['x-forwarded-for'], this.#options.trustProxy);
   }
 
   #unauthorized(exchange: Exchange, refusal: ApiError): ApiError {
-    const allowance = this.addresses.count(this.addressOf(exchange.connection.socket, exchange.req));
+    const allowance = this.addresses.count(this.addressOf(exchange.connection.socket, exchange.request));
     exchange.limits = this.#headers.ofAddress(allowance);
     if (!allowance.isOver) return refusal;
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
@@ -111,19 +92,16 @@ export class Gate {
 }
 
 const tooMany = (code: 'rate_limited' | 'key_banned', why: string, seconds: number) =>
-  new ApiError(code, `${why}; ask again in ${seconds} s`, line('Retry-After', `${seconds}`));
+  new ApiError(code, `${why}; ask again in ${seconds} s`, ['Retry-After', `${seconds}`]);
+
+function refusalOf({ verdict, binding, retryAt, at, ...windows }: Decision): ApiError | undefined {
+  if (verdict === 'admitted') return undefined;
+  const seconds = retryAfterSeconds(retryAt, at);
+  if (verdict === 'banned') return tooMany('key_banned', BANNED, seconds);
+  return tooMany('rate_limited', `the limit of ${windows[binding].limit} requests a ${binding} is used up`, seconds);
+}
 
 const MAX_DRIFT_MS = 250;
-
-// Between the counts, the lines seldom differ from one reply to the next, and a head of few long pieces is joined and sent
-// faster than one of many short ones.
-const limitOf = memoizeLast((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
-const resetAndPolicyOf = memoizeLast((reset, perMinute, perDay) => {
-  const policy = `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`;
-  return `\r\nX-RateLimit-Reset: ${reset}\r\nRateLimit-Policy: ${policy}\r\nRateLimit: "minute";r=`;
-});
-const minuteEndOf = memoizeLast((seconds) => `;t=${seconds}, "day";r=`);
-const dayEndOf = memoizeLast((seconds) => `;t=${seconds}\r\n`);
 
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {
@@ -135,24 +113,22 @@ export class LimitHeaders {
   }
 
   /** Both windows of a key. During a ban the X-RateLimit headers show that nothing remains until it ends. */
-  ofKey(decision: Decision): string {
+  ofKey(decision: Decision): HeaderList {
     const { at, verdict, minute, day, binding, retryAt } = decision;
     const shown = decision[binding];
     const isBanned = verdict === 'banned';
     const reset = Math.ceil((this.#offset('key', at) + (isBanned ? retryAt : shown.endsAt)) / 1_000);
     const remaining = isBanned ? 0 : shown.remaining;
-    const first = `${limitOf(shown.limit)}${remaining}${resetAndPolicyOf(reset, minute.limit, day.limit)}`;
-    const [minuteEnd, dayEnd] = [minuteEndOf(secondsTo(minute.endsAt, at)), dayEndOf(secondsTo(day.endsAt, at))];
-    return `${first}${minute.remaining}${minuteEnd}${day.remaining}${dayEnd}`;
+    const policy = `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`;
+    const ofMinute = `"minute";r=${minute.remaining};t=${secondsTo(minute.endsAt, at)}`;
+    const ofDay = `"day";r=${day.remaining};t=${secondsTo(day.endsAt, at)}`;
+    return headersOf(shown.limit, remaining, reset, policy, `${ofMinute}, ${ofDay}`);
   }
 
-  ofAddress({ at, limit, remaining, endsAt }: Allowance): string {
-    return `X-RateLimit-Limit: ${limit}\r
-X-RateLimit-Remaining: ${remaining}\r
-X-RateLimit-Reset: ${Math.ceil((this.#offset('address', at) + endsAt) / 1_000)}\r
-RateLimit-Policy: "address";q=${limit};w=60\r
-RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
-`;
+  ofAddress({ at, limit, remaining, endsAt }: Allowance): HeaderList {
+    const reset = Math.ceil((this.#offset('address', at) + endsAt) / 1_000);
+    const left = `"address";r=${remaining};t=${secondsTo(endsAt, at)}`;
+    return headersOf(limit, remaining, reset, `"address";q=${limit};w=60`, left);
   }
 
   /**
@@ -166,6 +142,16 @@ RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
     this.#offsets.set(of, now);
     return now;
   }
+}
+
+function headersOf(limit: number, remaining: number, reset: number, policy: string, left: string): HeaderList {
+  return [
+    ...['X-RateLimit-Limit', `${limit}`],
+    ...['X-RateLimit-Remaining', `${remaining}`],
+    ...['X-RateLimit-Reset', `${reset}`],
+    ...['RateLimit-Policy', policy],
+    ...['RateLimit', left],
+  ];
 }
 
 const secondsTo = (endsAt: number, at: number): number => Math.max(0, Math.ceil((endsAt - at) / 1_000));

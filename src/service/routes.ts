@@ -4,37 +4,50 @@ import type { Decision, Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
-import type { Outgoing, Reply } from '../http/reply.ts';
-import { type Headers, type Incoming, NO_BODY } from '../http/request.ts';
+import type { HeaderList } from '../http/errors.ts';
+import type { Reply } from '../http/reply.ts';
+import type { Request } from '../http/request.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
 import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
-import type { Call, Handler } from '../shop/shop.ts';
+import type { Handler } from '../shop/shop.ts';
 
-export interface Endpoint {
+interface Row {
   readonly name: string;
   /** A GET serves HEAD too. */
   readonly method: Exclude<(typeof METHODS)[number], 'HEAD'>;
   /** Only the last segment can be a parameter. */
   readonly path: string;
-  readonly handler: Handler;
-  /** Headers of every reply, refusals too, as lines. */
-  readonly headers?: string;
-  /** In place of the limiter of the plans. */
-  readonly limiter?: Pick<Limiter, 'take'>;
-  /** True if no key is needed. */
-  readonly isOpen?: boolean;
+  /** Headers of every reply, refusals too. */
+  readonly headers?: HeaderList;
 }
 
-const row = (name: string, method: Endpoint['method'], path: string, handler: Handler, headers?: string): Endpoint => ({
-  name,
-  method,
-  path,
-  handler,
-  headers,
-});
+/** What a caller with a valid key may ask for. */
+export interface Operation extends Row {
+  readonly handler: Handler;
+  /** In place of the limiter of the plans. */
+  readonly limiter?: Pick<Limiter, 'take'>;
+}
 
-export const ENDPOINTS: readonly Endpoint[] = [
+/** What everybody may ask for. */
+export interface Page extends Row {
+  readonly page: () => Reply;
+}
+
+export type Endpoint = Operation | Page;
+
+export const isPage = (endpoint: Endpoint): endpoint is Page => 'page' in endpoint;
+export const isOperation = (endpoint: Endpoint): endpoint is Operation => 'handler' in endpoint;
+
+const row = (
+  name: string,
+  method: Operation['method'],
+  path: string,
+  handler: Handler,
+  headers?: HeaderList,
+): Operation => ({ name, method, path, handler, headers });
+
+export const ENDPOINTS: readonly Operation[] = [
   row('listPets', 'GET', '/v1/pets', listPets),
   row('createPet', 'POST', '/v1/pets', createPet),
   row('getPet', 'GET', '/v1/pets/{petId}', getPet, GET_PET_HEADERS),
@@ -49,91 +62,70 @@ export const ENDPOINTS: readonly Endpoint[] = [
 ];
 
 /** The endpoints at one path, by method. HEAD has the endpoint of GET. */
-export interface Route {
-  /** Up to its parameter. */
-  readonly path: string;
+export interface Route<E extends Endpoint = Endpoint> {
   readonly allow: string;
-  readonly needsKey: boolean;
-  readonly endpoints: ReadonlyMap<string, Endpoint>;
+  readonly endpoints: ReadonlyMap<string, E>;
 }
 
-/**
- * Finds endpoints by comparing the path as text: no trailing slash, case folding or decoding. Two dozen comparisons are
- * faster than a Map, for which V8 first looks each path up among all texts that it knows.
- */
-export class Router {
-  readonly #exact: Route[] = [];
-  /** Their path ends with a parameter, which matches any last segment. */
-  readonly #withParameter: Route[] = [];
+/** Finds the endpoints at a path. The path is taken as its text: no trailing slash, case folding or decoding. */
+export class Router<E extends Endpoint> {
+  readonly #exact = new Map<string, Route<E>>();
+  /** By what stands before the parameter, which is any last segment. */
+  readonly #withParameter = new Map<string, Route<E>>();
 
-  constructor(rows: readonly Endpoint[]) {
-    for (const path of new Set(rows.map((one) => one.path))) {
+  constructor(rows: readonly E[]) {
+    for (const { path } of rows) {
       const route = routeOf(rows.filter((one) => one.path === path));
-      (route.path === path ? this.#exact : this.#withParameter).push(route);
+      const before = path.replace(/\{\w+\}$/, '');
+      (before === path ? this.#exact : this.#withParameter).set(before, route);
     }
   }
 
-  find(path: string): Route | undefined {
-    for (const route of this.#exact) if (route.path === path) return route;
-    const cut = path.lastIndexOf('/') + 1;
-    if (cut === path.length) return undefined;
-    const before = path.slice(0, cut);
-    return this.#withParameter.find((route) => route.path === before);
+  find(path: string): Route<E> | undefined {
+    const exact = this.#exact.get(path);
+    if (exact !== undefined || path.endsWith('/')) return exact;
+    return this.#withParameter.get(path.slice(0, path.lastIndexOf('/') + 1));
   }
 }
 
-function routeOf(here: readonly Endpoint[]): Route {
-  const endpoints = new Map<string, Endpoint>(here.map((one) => [one.method, one]));
+function routeOf<E extends Endpoint>(here: readonly E[]): Route<E> {
+  const endpoints = new Map<string, E>(here.map((one) => [one.method, one]));
   const get = endpoints.get('GET');
   if (get !== undefined) endpoints.set('HEAD', get);
   const allow = [...METHODS.filter((method) => endpoints.has(method)), 'OPTIONS'].join(', ');
-  const path = here[0].path.replace(/\{\w+\}$/, '');
-  return { path, allow, needsKey: !here.some(({ isOpen }) => isOpen), endpoints };
+  return { allow, endpoints };
 }
 
 /** One request and all that the steps on its way have found out about it. */
-export class Exchange implements Call {
+export class Exchange {
   /** The request id. */
   readonly id: string;
-  readonly req: Incoming;
-  readonly res: Outgoing;
+  readonly request: Request;
   readonly connection: Connection;
-  /** When its head was read, in ms of the monotonic clock. */
-  readonly receivedAt: number;
   path = '';
   query = '';
   /** Undefined if there is none at this path and method. */
-  endpoint: Endpoint | undefined = undefined;
-  /** Set when the key is known. No handler is called before. */
-  caller!: Caller;
+  endpoint: Endpoint | undefined;
+  /** Undefined until the key is known. */
+  caller: Caller | undefined;
   /** The decision of the limiter; undefined until then. */
-  decision: Decision | undefined = undefined;
-  /** The limit headers of the reply, as lines; undefined before the limits are known. */
-  limits: string | undefined = undefined;
-  body = NO_BODY;
+  decision: Decision | undefined;
+  /** The limit headers of the reply; undefined before the limits are known. */
+  limits: HeaderList | undefined;
+  /** The time as its caller has it. */
   clock: Clock;
   #reading: Promise<Uint8Array> | undefined;
 
-  constructor(id: string, req: Incoming, res: Outgoing, clock: Clock) {
+  constructor(id: string, request: Request, clock: Clock) {
     this.id = id;
-    this.req = req;
-    this.res = res;
-    this.connection = req.from;
-    this.receivedAt = req.waitsSince ?? clock.now();
+    this.request = request;
+    this.connection = request.connection;
     this.clock = clock;
-  }
-
-  get headers(): Headers {
-    return this.req.headers;
-  }
-
-  get param(): string {
-    return this.path.slice(this.path.lastIndexOf('/') + 1);
   }
 
   /** Reads the body, or throws the refusal of it. The same promise however often it is called. */
   readBody(): Promise<Uint8Array> {
-    return (this.#reading ??= readBody(this.req));
+    return (this.#reading ??= readBody(this.request));
   }
 }
 
@@ -155,4 +147,4 @@ export interface Summary {
  * Stands round every request with a valid key, refused by the limits or not. `next` serves it; a refusal is a reply too,
  * so `next` never rejects. No reply is sent if the connection was ended: `exchange.connection.end()`.
  */
-export type Around = (exchange: Exchange, next: () => Promise<Reply>) => Promise<Reply>;
+export type Around = (exchange: Exchange, caller: Caller, next: () => Promise<Reply>) => Promise<Reply>;

@@ -1,19 +1,19 @@
 /**
- * The life of a request, from its parsed head to its reply: target, message, caller, limits, endpoint, body, handler. Each
- * step returns, or throws a refusal; `#refusal` makes a reply of it. Refusals that come by the thousand (401, 429) are
- * returned: a rejected promise costs more than the reply.
+ * The life of a request, from its parsed head to its reply: target, message, caller, limits, endpoint, body, handler. A step
+ * that refuses throws, and `#refusal` makes a reply of it.
  */
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Callers } from '../access/callers.ts';
 import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
+import { NO_BODY } from '../http/body.ts';
 import type { Connection } from '../http/connection.ts';
 import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
-import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
+import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { underConditions } from '../http/etag.ts';
-import { type About, CLOSE, errorReply, headOf, type Outgoing, type Reply, send } from '../http/reply.ts';
-import type { Incoming } from '../http/request.ts';
+import { errorReply, type Reply, rawReply, send } from '../http/reply.ts';
+import type { Request } from '../http/request.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
 import { RowTexts } from '../shop/lists.ts';
 import { orderJson } from '../shop/orders.ts';
@@ -21,9 +21,22 @@ import { petJson } from '../shop/pets.ts';
 import type { Shop } from '../shop/shop.ts';
 import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
+import { asApiError } from './failures.ts';
 import { Gate } from './gate.ts';
 import { corsHeaders, healthEndpoints, preflight } from './pages.ts';
-import { type Around, ENDPOINTS, type Endpoint, Exchange, type Route, Router, type Summary } from './routes.ts';
+import {
+  type Around,
+  ENDPOINTS,
+  type Endpoint,
+  Exchange,
+  isOperation,
+  isPage,
+  type Operation,
+  type Page,
+  type Route,
+  Router,
+  type Summary,
+} from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;
@@ -59,12 +72,12 @@ export class Service {
   readonly #options: Options;
   readonly #http: HttpServer;
   readonly #gate: Gate;
-  readonly #extra: string;
-  readonly #keepAlive: string;
+  readonly #extra: HeaderList;
+  readonly #keepAlive: HeaderList;
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
   #ids = 0;
-  #date = { second: 0, line: '' };
-  #router: Router;
+  #pages: Router<Page>;
+  #operations: Router<Operation>;
   #parts: (Parts & { readonly callers: Callers; readonly shop: Shop }) | undefined;
 
   constructor(options: Options) {
@@ -72,14 +85,14 @@ export class Service {
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
     this.#extra = corsHeaders(settings.corsOrigin);
-    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
-    this.#router = this.#routerFor();
+    this.#keepAlive = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${settings.keepAlive}`];
+    [this.#pages, this.#operations] = this.#routersFor();
     this.#http = new HttpServer({
       clock,
       keepAliveSeconds: settings.keepAlive,
       maxConnections: settings.maxConnections,
       addressOf: settings.trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
-      handle: (req, res, isLate) => this.#handle(req, res, isLate),
+      handle: (request) => void this.#handle(request),
       refusal: (connection, error) => this.#rawRefusal(connection, error),
       onRefused: (refused) => log.warn('connections were refused; counts since the start', { ...refused }),
     });
@@ -100,8 +113,13 @@ export class Service {
       categories: settings.categories,
       texts,
     };
-    this.#router = this.#routerFor(parts.endpoints);
+    [this.#pages, this.#operations] = this.#routersFor(parts.endpoints);
     this.#parts = { ...parts, callers, shop };
+  }
+
+  #routersFor(endpoints: readonly Endpoint[] = []): [Router<Page>, Router<Operation>] {
+    const pages = [...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPage)];
+    return [new Router(pages), new Router([...ENDPOINTS, ...endpoints.filter(isOperation)])];
   }
 
   /** As `HttpServer.drain`. */
@@ -116,73 +134,67 @@ export class Service {
     return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
   }
 
-  async #handle(req: Incoming, res: Outgoing, isLate: boolean): Promise<void> {
-    const exchange = new Exchange(this.#newId(), req, res, this.#options.clock);
-    const reply = await this.#serve(exchange, isLate);
-    const sent = send(req, res, reply, this.#about(exchange));
+  async #handle(request: Request): Promise<void> {
+    const exchange = new Exchange(this.#newId(), request, this.#options.clock);
+    const reply = await this.#serve(exchange);
+    const limits = exchange.limits ?? (await this.#look(request));
+    send(request, reply, this.#about(exchange.id, limits, exchange.endpoint), this.#keepAlive);
     this.#report(exchange.connection, exchange.id, reply.status, exchange);
-    if (sent !== undefined) await sent;
   }
 
-  async #serve(exchange: Exchange, isLate: boolean): Promise<Reply> {
-    const { req } = exchange;
+  async #serve(exchange: Exchange): Promise<Reply> {
+    const { request } = exchange;
     try {
-      const route = this.#locate(exchange);
-      checkMessage(req);
-      const needsKey = route?.needsKey ?? isUnder('/v1', exchange.path);
-      if (req.method === 'OPTIONS' && route !== undefined) {
-        checkTargetAndExpect(req);
-        return preflight(route.allow, this.#options.settings.corsOrigin);
+      const [path, query = ''] = originForm(request).split(/\?(.*)/s, 2);
+      const page = this.#pages.find(path);
+      const operation = this.#operations.find(path);
+      exchange.path = path;
+      exchange.query = query;
+      exchange.endpoint = (page ?? operation)?.endpoints.get(request.method);
+      checkMessage(request);
+      const isCounted = operation !== undefined || isUnder('/v1', path);
+      if (!isCounted) exchange.limits = [];
+      const known = page ?? operation;
+      if (request.method === 'OPTIONS' && known !== undefined) {
+        checkTargetAndExpect(request);
+        return preflight(known.allow, this.#options.settings.corsOrigin);
       }
-      if (!needsKey && this.#parts === undefined && route === undefined) throw notNow('the service is starting');
-      if (!needsKey) return await this.#answer(exchange, route);
-      if (this.#parts === undefined || isLate) throw notNow(this.#unready() as string);
-      const { callers, limiter, around } = this.#parts;
-      const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
-      if (decision instanceof ApiError) return errorReply(decision);
-      const refusal = this.#gate.refusal(decision);
-      if (around === undefined) return refusal ?? (await this.#answer(exchange, route));
-      const next = async () => refusal ?? this.#answer(exchange, route);
-      return await around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
+      return await (isCounted ? this.#operate(exchange, operation) : this.#show(exchange, page));
     } catch (error) {
       return this.#refusal(exchange, error);
     }
   }
 
-  #locate(exchange: Exchange): Route | undefined {
-    const target = originForm(exchange.req);
-    const cut = target.indexOf('?');
-    const path = cut === -1 ? target : target.slice(0, cut);
-    const route = this.#router.find(path);
-    exchange.path = path;
-    if (cut !== -1) exchange.query = target.slice(cut + 1);
-    exchange.endpoint = route?.endpoints.get(exchange.req.method);
-    return route;
+  #show({ request }: Exchange, route: Route<Page> | undefined): Reply {
+    if (route === undefined && this.#parts === undefined) throw notNow(STARTING);
+    return underConditions(request.headers, endpointAt(route, request).page());
   }
 
-  /** Not async: a GET only reads memory, and a promise would cost 3 % of the CPU of a list. */
-  #answer(exchange: Exchange, route: Route | undefined): Reply | Promise<Reply> {
-    const { req, endpoint } = exchange;
-    checkTargetAndExpect(req);
-    if (route === undefined) throw nothingThere();
-    if (endpoint === undefined) throw methodNotAllowed(route.allow);
-    if (endpoint.method !== 'GET') return this.#write(exchange, endpoint);
-    const reply = endpoint.handler(exchange, this.#parts?.shop as Shop);
-    return reply instanceof Promise || reply.etag === undefined ? reply : underConditions(req.headers, reply);
-  }
-
-  async #write(exchange: Exchange, endpoint: Endpoint): Promise<Reply> {
-    exchange.body = await exchange.readBody();
-    return endpoint.handler(exchange, this.#parts?.shop as Shop);
-  }
-
-  #routerFor(endpoints: readonly Endpoint[] = []): Router {
-    return new Router([...healthEndpoints(() => this.#unready()), ...ENDPOINTS, ...endpoints]);
+  async #operate(exchange: Exchange, route: Route<Operation> | undefined): Promise<Reply> {
+    const { request } = exchange;
+    const parts = this.#parts;
+    if (request.isLate) throw notNow(STOPPING);
+    if (parts === undefined) throw notNow(STARTING);
+    const { callers, limiter, shop, around } = parts;
+    const limits = route?.endpoints.get(request.method)?.limiter ?? limiter;
+    const { caller, refusal } = await this.#gate.identify(exchange, callers, limits);
+    const answer = async () => {
+      if (refusal !== undefined) return errorReply(refusal);
+      const { method, handler } = endpointAt(route, request);
+      const isRead = method === 'GET';
+      const body = isRead ? NO_BODY : await exchange.readBody();
+      const { path, query, clock } = exchange;
+      const param = path.slice(path.lastIndexOf('/') + 1);
+      const reply = await handler({ caller, param, query, headers: request.headers, body, clock }, shop);
+      return isRead ? underConditions(request.headers, reply) : reply;
+    };
+    if (around === undefined) return answer();
+    return around(exchange, caller, () => answer().catch((error) => this.#refusal(exchange, error)));
   }
 
   #unready(): string | undefined {
-    if (this.#http.isDraining) return 'the service is shutting down';
-    if (this.#parts === undefined) return 'the service is starting';
+    if (this.#http.isDraining) return STOPPING;
+    if (this.#parts === undefined) return STARTING;
     return this.#parts.ready() ? undefined : 'the service waits for its store';
   }
 
@@ -193,32 +205,23 @@ export class Service {
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
-  /** The whole reply to a request that could not be parsed. */
+  /** The whole reply to what is no request. */
   #rawRefusal(connection: Connection, error: ApiError): string {
     const id = this.#newId();
     const reply = errorReply(error);
-    const limits = this.#gate.limitsWithoutKey(connection.socket);
-    const about = { id, limits, extra: this.#extra, date: this.#dateLine(), keepAlive: '' };
     this.#report(connection, id, reply.status);
-    return headOf(reply.status, about) + reply.tail(CLOSE);
+    return rawReply(reply, this.#about(id, this.#gate.lookByAddress(connection.socket)));
   }
 
-  #about({ id, req, connection, limits, endpoint }: Exchange): About {
-    return {
-      id,
-      limits: limits ?? this.#gate.limitsWithoutKey(connection.socket, req),
-      extra: (endpoint?.headers ?? '') + this.#extra,
-      date: this.#dateLine(),
-      keepAlive: this.#keepAlive,
-    };
+  /** The limit headers of a refusal that came before the limits were asked. */
+  #look(request: Request): HeaderList | Promise<HeaderList> {
+    if (this.#parts === undefined) return this.#gate.lookByAddress(request.connection.socket, request);
+    return this.#gate.look(request, this.#parts.callers, this.#parts.limiter);
   }
 
-  #dateLine(): string {
-    const second = Math.floor(this.#options.clock.wall() / 1_000);
-    if (second !== this.#date.second) {
-      this.#date = { second, line: `Date: ${new Date(1_000 * second).toUTCString()}\r\n` };
-    }
-    return this.#date.line;
+  /** The headers that depend on the request. */
+  #about(id: string, limits: HeaderList, endpoint?: Endpoint): HeaderList {
+    return ['X-Request-Id', id, ...limits, ...(endpoint?.headers ?? []), ...this.#extra];
   }
 
   #newId(): string {
@@ -228,18 +231,30 @@ export class Service {
   #report({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
     const { onReply, clock } = this.#options;
     if (onReply === undefined) return;
-    const { req, endpoint, caller, receivedAt } = exchange ?? {};
+    const { request, endpoint, caller } = exchange ?? {};
     onReply({
       route: endpoint?.name ?? 'other',
-      method: req?.method,
-      target: req?.url,
-      address: () => this.#gate.addressOf(socket, req),
+      method: request?.method,
+      target: request?.url,
+      address: () => this.#gate.addressOf(socket, request),
       status,
-      ms: receivedAt === undefined ? 0 : clock.now() - receivedAt,
+      ms: request === undefined ? 0 : clock.now() - request.receivedAt,
       requestId,
       keyId: caller?.key.id,
     });
   }
+}
+
+const STARTING = 'the service is starting';
+const STOPPING = 'the service is shutting down';
+
+/** The endpoint that the request asks for. */
+function endpointAt<E extends Endpoint>(route: Route<E> | undefined, request: Request): E {
+  checkTargetAndExpect(request);
+  if (route === undefined) throw nothingThere();
+  const endpoint = route.endpoints.get(request.method);
+  if (endpoint === undefined) throw methodNotAllowed(route.allow);
+  return endpoint;
 }
 
 const isUnder = (root: string, path: string): boolean =>

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { keyName } from '../access/keys.ts';
 import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
-import { ApiError, line } from '../http/errors.ts';
+import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Store, Transaction } from '../store/model.ts';
 import { count } from '../text.ts';
@@ -19,7 +19,7 @@ type Created = Pick<Replay, 'status' | 'body' | 'location'>;
 
 export const created = (json: string, location: string): Created => ({ status: 201, body: json, location });
 
-const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, line('Location', location));
+const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
 
 /**
  * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content()` gets the stored
@@ -63,9 +63,9 @@ function checkBounds(store: Store, tx: Transaction, keyId: number): void {
     const [oldest] = ofKey.values();
     const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
     const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
-    throw new ApiError('rate_limited', why, line('Retry-After', `${retryAfterSeconds(retryAt, store.now())}`));
+    throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);
   }
   if (replays.size + undurable.length >= MAX_REPLAYS) {
-    throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', line('Retry-After', RETRY_SECONDS));
+    throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', ['Retry-After', RETRY_SECONDS]);
   }
 }

@@ -1,7 +1,6 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
 
 import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
-import { line } from '../http/errors.ts';
 import { etagOf } from '../http/etag.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
@@ -50,7 +49,7 @@ export function pageReply(
   version: number,
 ): Reply {
   const filter = status === undefined ? '' : `&status=${status}`;
-  const link = next === undefined ? '' : line('Link', `<${path}?limit=${limit}${filter}&after=${next}>; rel="next"`);
+  const link = next === undefined ? [] : ['Link', `<${path}?limit=${limit}${filter}&after=${next}>; rel="next"`];
   return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${version}"`);
 }
 
@@ -87,7 +86,7 @@ export class RowTexts<R extends Pet | Order> {
     const [start, end] = [offsets[at], offsets[at + 1]];
     if (start === end) return undefined;
     const etag = (tags[at] ??= etagOf(this.#json(this.#table.get(id) as R)));
-    return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), '', etag);
+    return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), [], etag);
   }
 
   /** A page by status is put together row by row: its rows lie anywhere in their blocks. */

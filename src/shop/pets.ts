@@ -1,7 +1,7 @@
 /** Animals: validation, and the handlers of their endpoints. */
 
 import { oneOf, refuseParameters } from '../http/edges.ts';
-import { ApiError, line, notFound } from '../http/errors.ts';
+import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
 import { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
@@ -21,10 +21,10 @@ const DEPRECATED_AT = Date.UTC(2025, 11, 5);
 const REMOVED_AT = Date.UTC(2030, 11, 5);
 
 export const GET_PET_HEADERS = [
-  line('Deprecation', `@${DEPRECATED_AT / 1_000}`),
-  line('Sunset', new Date(REMOVED_AT).toUTCString()),
-  line('Link', '</v1/pets>; rel="successor-version"'),
-].join('');
+  ...['Deprecation', `@${DEPRECATED_AT / 1_000}`],
+  ...['Sunset', new Date(REMOVED_AT).toUTCString()],
+  ...['Link', '</v1/pets>; rel="successor-version"'],
+];
 
 export function petJson({ id, name, categoryId, status }: Pet): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
@@ -108,7 +108,7 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
     }
     tx.pets.delete(pet.id);
   });
-  return new Reply(204, '');
+  return new Reply(204, []);
 }
 
 /** If only the category is unknown, the write refuses it: the category may be made meanwhile. */

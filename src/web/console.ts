@@ -1,7 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
 import { asset } from '../assets.ts';
-import { line } from '../http/errors.ts';
 import { markup, shellWord } from '../text.ts';
 
 interface Running {
@@ -29,8 +28,10 @@ const part = (name: string): string => asset(`src/web/page/${name}`);
 const DEFAULT_DATA = 'data';
 
 /** What the policy in the page cannot say of itself. Its type is `text/html; charset=utf-8`. */
-export const CONSOLE_HEADERS =
-  line('Content-Security-Policy', "frame-ancestors 'none'") + line('Referrer-Policy', 'no-referrer');
+export const CONSOLE_HEADERS = [
+  ...['Content-Security-Policy', "frame-ancestors 'none'"],
+  ...['Referrer-Policy', 'no-referrer'],
+];
 
 /** The page as HTML. */
 export function consolePage(running: Running): string {

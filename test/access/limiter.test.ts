@@ -45,7 +45,10 @@ it('the reset in the headers stays where it is while the clocks wobble by up to 
   const clock = new SetClock();
   const headers = new LimitHeaders(() => clock.wall());
   const decision = take(newAccount(), SMALL, START);
-  const reset = () => Number(/X-RateLimit-Reset: (\d+)/.exec(headers.ofKey(decision))?.[1]);
+  const reset = () => {
+    const list = headers.ofKey(decision);
+    return Number(list[list.indexOf('X-RateLimit-Reset') + 1]);
+  };
   const first = reset();
   assert.equal(first, clock.wall() / 1_000 + 60);
   const told = [0, 250, -500, 250, DAY_MS].map((jump) => {

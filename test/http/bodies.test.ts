@@ -128,17 +128,20 @@ test('all bodies under way take 64 MiB at most: the newest are refused with 503,
   assert.equal(status, 201);
 });
 
-test('the bodies of requests whose connection ends with a flood are freed', async (t) => {
-  const { port, key, limiter } = await serviceFor(t);
+test('the bodies of requests that wait are freed when their client is gone', async (t) => {
+  const { service, port, key, limiter } = await serviceFor(t);
   const { addPet } = requestsOf(key);
   const take = limiter.take.bind(limiter);
   let [held, release] = [Promise.resolve() as Promise<unknown>, () => {}];
   limiter.take = (async (caller) => held.then(() => take(caller))) as typeof take;
-  const flood = addPet('', padded(MAX_BODY_BYTES)).repeat(26); // one more than may wait
+  const flood = addPet('', padded(MAX_BODY_BYTES)).repeat(25);
   for (let bytes = 0; bytes < 1.2 * MAX_BODY_BYTES_IN_ALL; bytes += flood.length) {
     held = new Promise<void>((resolve) => (release = resolve));
-    const socket = net.connect(port, '127.0.0.1').resume();
-    socket.write(flood);
+    const client = net.connect(port, '127.0.0.1');
+    const [socket] = (await once(service.server, 'connection')) as [net.Socket];
+    client.write(flood);
+    while (socket.bytesRead < flood.length) await wait(1);
+    client.resetAndDestroy();
     await closed(socket);
     release();
   }

@@ -22,7 +22,7 @@ async function sendAll(messages: Buffer[]): Promise<number[]> {
       tally[reply.status] = (tally[reply.status] ?? 0) + 1;
       if (reply.status < 400) continue;
       const code: ErrorCode = JSON.parse(reply.body).code;
-      assertError(reply, CATALOGUE[code], code);
+      assertError(reply, CATALOGUE[code], code, reply.headers.has('ratelimit')); // pages have none
     }
   };
   for (let at = 0; at < messages.length; at += AT_ONCE) await Promise.all(messages.slice(at, at + AT_ONCE).map(send));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Plan } from '../../src/store/model.ts';
-import { assertCommon } from '../raw.ts';
+import { assertCommon, exchange, requestsOf } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
 async function start(t: TestContext, plan: Plan, limits?: { perMinute: number; perDay: number }, banAfter?: number) {
@@ -12,7 +12,7 @@ async function start(t: TestContext, plan: Plan, limits?: { perMinute: number; p
   const ask = async (path = '/v1/pets?limit=1', as = key) => {
     const reply = await service.fetch(path, { key: as || undefined });
     const { status, headers } = reply;
-    assertCommon(headers, headers.has('etag'));
+    assertCommon(headers, headers.has('etag'), path.startsWith('/v1'));
     const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
       Number(headers.get(`x-ratelimit-${name}`)),
     );
@@ -97,8 +97,7 @@ test('a key that goes on after being refused is banned, and asking does not make
 test('without a valid key it is the address that is counted, and a valid key is not touched', async (t) => {
   const { clock, ask } = await start(t, 'free');
   const at = clock.wall() / 1000;
-  const unused = await ask('/healthz', '');
-  assert.deepEqual([unused.remaining, unused.reset, unused.state], [60, at, '"address";r=60;t=0']);
+  assert.equal((await ask('/healthz', '')).state, null, 'pages count nothing, and say nothing of limits');
   for (let i = 1; i <= 60; i++) {
     const { status, limit, remaining, reset, policy, state } = await ask('/v1/pets', i % 2 === 0 ? '' : 'nonsense');
     assert.deepEqual([status, limit, remaining, reset], [401, 60, 60 - i, at + 60]);
@@ -110,4 +109,24 @@ test('without a valid key it is the address that is counted, and a valid key is 
   assert.equal((await ask()).remaining, 59);
   clock.advance(50_000);
   assert.equal((await ask('/v1/pets', '')).status, 401);
+});
+
+test('what is refused before its key is asked tells the limits of that key, and takes nothing', async (t) => {
+  const { service, key, ask } = await start(t, 'free');
+  assert.equal((await ask()).remaining, 59);
+  const { get } = requestsOf(key);
+  const options = get().replace('GET', 'OPTIONS');
+  for (const [bytes, status] of [
+    [options, 204],
+    [get('Content-Type: a\r\nContent-Type: b\r\n'), 400],
+    [get('', 'http://y/v1/pets'), 400],
+    [get('Host: x\r\n', '/healthz'), 400],
+  ] as const) {
+    const [reply] = await exchange(service.port, bytes, { replies: 1 });
+    assert.equal(`${reply.status} ${reply.headers.get('x-ratelimit-remaining')}`, `${status} 59`, bytes);
+    assert.match(reply.headers.get('ratelimit') ?? '', /^"minute";r=59;/);
+    const [other] = await exchange(service.port, bytes.replace(key, 'nonsense'), { replies: 1 });
+    assert.equal(other.headers.get('ratelimit'), '"address";r=60;t=0', bytes);
+  }
+  assert.equal((await ask()).remaining, 58);
 });

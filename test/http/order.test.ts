@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { closed, exchange, parseReplies, requestsOf, told } from '../raw.ts';
+import { exchange, parseReplies, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
 const order = (key: string, id: number) => {
@@ -50,16 +50,27 @@ test('one request of a connection is under way, and other connections wait for n
   assert.deepEqual(told(await replies), ['200 keep-alive', '404 keep-alive', '200 keep-alive']);
 });
 
-test('24 requests wait behind the one under way; one more ends the connection, and none that waits is done', async (t) => {
+test('24 requests wait behind the one under way; one more ends the connection behind them, and is not done', async (t) => {
   const { port, key, store } = await serviceFor(t);
   const { addPet } = requestsOf(key);
   assert.equal((await exchange(port, addPet().repeat(25), { replies: 25 })).length, 25);
   assert.equal(store.read.pets.size, 25);
-  const socket = net.connect(port, '127.0.0.1').resume();
-  socket.write(addPet().repeat(26));
-  await closed(socket);
+  for (const [more, added] of [
+    [1, 50],
+    [99, 75],
+  ] as const) {
+    const replies = await exchange(port, addPet().repeat(25 + more));
+    assert.deepEqual(told(replies), [...Array(24).fill('201 keep-alive'), '201 close']);
+    assert.equal(store.read.pets.size, added);
+  }
+});
+
+test('who sends a hundred more than may wait is reset', async (t) => {
+  const { port, key, store } = await serviceFor(t, { onBatch: () => wait(20) });
+  const { get, addPet } = requestsOf(key);
+  await assert.rejects(exchange(port, addPet() + get().repeat(124)), /ECONNRESET/);
   await exchange(port, addPet(), { replies: 1 });
-  assert.ok(store.read.pets.size <= 27, 'the one under way at most, and the last');
+  assert.equal(store.read.pets.size, 2, 'the first was under way');
 });
 
 test('a client that has ended its side is told of the fault behind requests that take a while', async (t) => {

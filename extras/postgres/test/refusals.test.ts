@@ -7,7 +7,7 @@ import path from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { systemClock as clock } from '../../../src/clock.ts';
-import { asApiError } from '../../../src/http/errors.ts';
+import { asApiError } from '../../../src/service/failures.ts';
 import { DamagedError } from '../../../src/store/engine.ts';
 import { temporary } from '../../program.ts';
 import { openPostgres } from '../engine.ts';
