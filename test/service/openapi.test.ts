@@ -3,119 +3,54 @@
  * what is wrong. That the document describes every reply is tried where the replies are, by the table of test/api.
  */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { serving, temporary } from '../../extras/program.ts';
 import { PLAN_LIMITS } from '../../src/access/limiter.ts';
-import { asset } from '../../src/assets.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
 import { openapiDocument } from '../../src/service/openapi.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
-import { assertCommon } from '../raw.ts';
+import { serving, temporary } from '../program.ts';
 import { serviceFor } from '../service.ts';
-import { checkReply, checkValue, type Part, resolve } from './schema.ts';
+import { checkDocument, checkMethods, checkPage, operationsOf } from './document.ts';
+import { checkReply, checkValue, type Part } from './schema.ts';
 
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
 const SETTINGS = { version: '1.2.3', ...URLS };
 const document = openapiDocument(SETTINGS) as Part;
-const withLab = openapiDocument({ ...SETTINGS, environment: 'staging' }, [
-  asset('extras/lab/assets/openapi.json'),
-]) as Part;
 const { components, info } = document;
 
-/** Its operations, each with the whole path. */
-function operationsOf({ paths, servers }: Part) {
-  const base = new URL(servers[0].url).pathname.replace(/\/$/, '');
-  return Object.entries<Part>(paths).flatMap(([path, item]) =>
-    Object.entries<Part>(item).map(([method, operation]) => {
-      return { method: method.toUpperCase(), path: base + path, operation };
-    }),
-  );
-}
 const described = operationsOf(document);
 
-/** Page and document have an ETag that spares their body, and are for whoever has no key. */
-async function checkPages(url: string): Promise<void> {
-  for (const [path, type, begin] of [
-    ['/', 'text/html; charset=utf-8', '<!doctype html>'],
-    ['/openapi.json', 'application/json; charset=utf-8', '{"openapi":"3.1.0"'],
-  ]) {
-    const get = (headers = {}, method = 'GET') => fetch(new URL(path, url), { method, headers });
-    const reply = await get();
-    const body = await reply.text();
-    assert.equal(reply.status, 200);
-    assertCommon(new Map(reply.headers), true, false);
-    assert.equal(reply.headers.get('content-type'), type);
-    assert.equal(Number(reply.headers.get('content-length')), Buffer.byteLength(body));
-    assert.ok(body.startsWith(begin), body.slice(0, 40));
-    const etag = reply.headers.get('etag') ?? '';
-    const unchanged = await get({ 'If-None-Match': `W/"other", ${etag}` });
-    assert.deepEqual([unchanged.status, await unchanged.text(), unchanged.headers.get('etag')], [304, '', etag]);
-    assert.equal((await get({ 'If-None-Match': '"other"' })).status, 200);
-    const head = await get({}, 'HEAD');
-    assert.deepEqual([head.status, head.headers.get('etag')], [200, etag]);
-  }
-}
-
-test('page and document are served; the document has the methods of each path, and of the lab where that is served', async (t) => {
-  const dir = await temporary(t);
-  for (const [name, whole, options] of [
-    ['plain', document, []],
-    ['lab', withLab, ['--lab', '--environment', 'staging']],
-  ] as const) {
-    const { url } = await serving(t, ['--data', join(dir, name), ...options]);
-    if (name === 'plain') await checkPages(url);
-    const described = operationsOf(whole);
-    for (const template of new Set(described.map(({ path }) => path))) {
-      const served = described.filter(({ path }) => path === template);
-      const path = template.replaceAll(/\{\w+\}/g, '1');
-      const methods = served.map(({ method }) => method);
-      const expected = ['OPTIONS', ...methods, ...(methods.includes('GET') ? ['HEAD'] : [])];
-      const { headers } = await fetch(new URL(path, url), { method: 'OPTIONS' });
-      assert.deepEqual(headers.get('allow')?.split(', ').sort(), expected.sort(), path);
-    }
-  }
+test('the document is served, and has the methods of each path', async (t) => {
+  const { url } = await serving(t, ['--data', await temporary(t)]);
+  await checkPage(new URL('/openapi.json', url), 'application/json; charset=utf-8', '{"openapi":"3.1.0"');
+  await checkMethods(document, url);
 });
 
-test('without the lab nothing in it speaks of the lab, nor is anything in it that nothing refers to', () => {
-  assert.doesNotMatch(JSON.stringify(document), /\blab\b/i);
-  for (const whole of [document, withLab]) {
-    const text = JSON.stringify(whole);
-    const named = Object.entries<Part>(whole.components).flatMap(([kind, parts]) =>
-      kind === 'securitySchemes' ? [] : Object.keys(parts).map((name) => `"$ref":"#/components/${kind}/${name}"`),
-    );
-    assert.deepEqual(
-      named.filter((ref) => !text.includes(ref)),
-      [],
-    );
-    assert.doesNotMatch(text, /openapi\.json#|x-headers-of-every-reply/);
-  }
+test('each reply has the headers of all, all examples fit, and nothing is in it that nothing refers to', () => {
+  assert.ok(checkDocument(document) > 25);
 });
 
-test('it has the version of the program and the addresses of the server, its own first; with the lab the root alone, and no path has its own', () => {
+test('it has the version of the program and the addresses of the server, its own first', () => {
   const servers = (document: Part) => document.servers.map(({ url }: Part) => url);
   const { baseUrl, stagingBaseUrl } = URLS;
   assert.deepEqual(servers(document), [baseUrl, stagingBaseUrl]);
-  assert.deepEqual(servers(openapiDocument({ ...SETTINGS, environment: 'staging' }) as Part), [
-    stagingBaseUrl,
-    baseUrl,
-  ]);
-  assert.deepEqual(servers(withLab), ['https://staging.pets.example']);
-  assert.equal(Object.values<Part>(withLab.paths).filter(({ servers }) => servers !== undefined).length, 0);
+  const staging = openapiDocument({ ...SETTINGS, environment: 'staging' }) as Part;
+  assert.deepEqual(servers(staging), [stagingBaseUrl, baseUrl]);
   assert.deepEqual([info.version, info.contact.url], ['1.2.3', 'https://pets.example/']);
 });
 
-test('each reply has the headers of all, and each of a deprecated operation those of its end', () => {
-  for (const { operation } of operationsOf(withLab)) {
-    for (const [status, reply] of Object.entries<Part>(operation.responses)) {
-      const { headers } = resolve(withLab, reply);
-      const of = `${operation.operationId} ${status}`;
-      for (const name of ['X-RateLimit-Reset', 'RateLimit', 'X-Request-Id', 'X-Lab-Clock'])
-        assert.ok(name in headers, of);
-      const ending = operation.deprecated === true ? !/408|414|431|default/.test(status) : undefined;
-      assert.equal(headers.Sunset && resolve(withLab, headers.Sunset).required, ending, of);
-    }
-  }
+test('with a part of an extra the root of the own address is the server, so that no path needs its own', () => {
+  const part = { tags: [{ name: 'bell' }], paths: { '/bell': {} }, components: {} };
+  const { servers, paths, tags } = openapiDocument(SETTINGS, [JSON.stringify(part)]) as Part;
+  assert.deepEqual(
+    servers.map(({ url }: Part) => url),
+    ['https://pets.example'],
+  );
+  assert.deepEqual(
+    Object.keys(paths).filter((path) => !path.startsWith('/v1/')),
+    ['/bell'],
+  );
+  assert.deepEqual(tags.at(-1), { name: 'bell' });
 });
 
 test('it has every code of the catalogue with its status and an example, the limits of the plans, and the statuses', () => {
@@ -128,23 +63,6 @@ test('it has every code of the catalogue with its status and an example, the lim
     const [minute, day] = [perMinute, perDay].map((limit) => limit.toLocaleString('en'));
     assert.match(info.description, new RegExp(`${plan} ${minute} (requests )?and ${day}`, 'i'));
   }
-});
-
-test('it has only examples that fit their schemas', () => {
-  let examples = 0;
-  const walk = (part: unknown, at: string): void => {
-    if (typeof part !== 'object' || part === null) return;
-    for (const [name, inner] of Object.entries(part)) walk(inner, `${at}/${name}`);
-    const { schema, example, examples: more = {} } = part as Part;
-    if (schema === undefined) return;
-    const values = Object.values<Part>(more).map((one) => resolve(withLab, one).value);
-    for (const value of example === undefined ? values : [example, ...values]) {
-      assert.deepEqual(checkValue(withLab, schema, value, at), []);
-      examples++;
-    }
-  };
-  walk(withLab, '#');
-  assert.ok(examples > 40, `${examples} examples`);
 });
 
 test('it calls white space what the service does, for readers of patterns new and old', () => {

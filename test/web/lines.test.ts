@@ -1,8 +1,9 @@
-/** The console's line among those that a server prints. */
+/** The console's page as it is served, and its line among those that a server prints. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { serving, temporary } from '../../extras/program.ts';
+import { checkPage } from '../service/document.ts';
 
 test('a server prints where its console is, at an address that works, above the key', async (t) => {
   const dir = await temporary(t);
@@ -26,4 +27,9 @@ test('with --no-console there is none, and no line of it; the document stays', a
   assert.equal(stdout(), `petstore listening on ${url}\n`);
   const status = async (page: string) => (await fetch(new URL(page, url))).status;
   assert.deepEqual([await status('/'), await status('/openapi.json'), await status('/healthz')], [404, 200, 200]);
+});
+
+test('the page is served to whoever has no key, and its ETag spares its body', async (t) => {
+  const { url } = await serving(t, ['--data', await temporary(t)]);
+  await checkPage(new URL('/', url), 'text/html; charset=utf-8', '<!doctype html>');
 });
