@@ -17,23 +17,30 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-/** The built-in example, the OpenAPI document, the page, and what stands in the folders `assets` of extras. */
+/** The built-in example, the OpenAPI document, and what stands in the folders `assets` of extras. */
 function assetPaths(): string[] {
   const filesIn = (folder: string) => readdirSync(ROOT + folder).map((name) => `${folder}/${name}`);
   const folders = filesIn('extras').map((folder) => `${folder}/assets`);
   const ofExtras = folders.filter((folder) => existsSync(ROOT + folder)).flatMap(filesIn);
-  return ['data/seed.json', 'src/service/openapi.json', ...filesIn('src/web/page'), ...ofExtras];
+  return ['data/seed.json', 'src/service/openapi.json', ...ofExtras];
 }
 
 const readAssets = () => Object.fromEntries(assetPaths().map((path) => [path, readFileSync(ROOT + path, 'utf8')]));
 
+/** The console's page, where there is a console. */
+async function builtPage(): Promise<string> {
+  const builder = `${ROOT}src/web/build.ts`;
+  return existsSync(builder) ? (await import(builder)).buildPage() : '';
+}
+
 /** Gives the files that went into it, from the root. */
 export async function bundle(wanted: Wanted): Promise<string[]> {
-  const { metafile } = await build({ ...optionsOf(wanted), absWorkingDir: ROOT, metafile: true });
+  const { metafile } = await build({ ...(await optionsOf(wanted)), absWorkingDir: ROOT, metafile: true });
   return Object.keys(metafile.inputs);
 }
 
-export function optionsOf({ entry = 'extras/main.ts', outfile, commit, minify = false }: Wanted): BuildOptions {
+async function optionsOf(wanted: Wanted): Promise<BuildOptions> {
+  const { entry = 'extras/main.ts', outfile, commit, minify = false } = wanted;
   return {
     entryPoints: [ROOT + entry],
     outfile,
@@ -51,6 +58,7 @@ export function optionsOf({ entry = 'extras/main.ts', outfile, commit, minify = 
       PETSTORE_VERSION: JSON.stringify(packageVersion()),
       PETSTORE_COMMIT: JSON.stringify(commit),
       EMBEDDED_ASSETS: JSON.stringify(readAssets()),
+      EMBEDDED_PAGE: JSON.stringify(await builtPage()),
     },
   };
 }

@@ -1,7 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
-import { createHash } from 'node:crypto';
-import { asset } from '../assets.ts';
 import { markup, shellWord } from '../text.ts';
+import { buildPage } from './build.ts';
 
 interface Running {
   /** The address for clients of the service; ends in `/v1`. */
@@ -16,14 +15,8 @@ interface Running {
   lab: boolean;
 }
 
-/** The page's scripts in the order in which they are joined: each after those it imports. */
-const SCRIPTS = [
-  ...['dom.js', 'json.js', 'wire.js', 'panel.js', 'requests.js', 'form.js'],
-  ...['list.js', 'categories.js', 'shop.js', 'trial.js'],
-  ...['reference.js', 'lab.js', 'main.js'],
-];
-const STYLES = ['base.css', 'parts.css'];
-const part = (name: string): string => asset(`src/web/page/${name}`);
+/** What `buildPage` makes, put in by the bundler: the built program needs no files beside it, and no esbuild. */
+declare const EMBEDDED_PAGE: string | undefined;
 
 const DEFAULT_DATA = 'data';
 
@@ -33,17 +26,12 @@ export const CONSOLE_HEADERS = [
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
-/** The page as HTML. */
+/** The page as HTML. From source it is put together first. */
 export function consolePage(running: Running): string {
-  const script = SCRIPTS.map(joined).join('\n');
-  const style = STYLES.map(part).join('\n');
-  return part('page.html')
+  return (typeof EMBEDDED_PAGE === 'undefined' ? buildPage() : EMBEDDED_PAGE)
     .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => markup(`${running.program} ${words}${storeOption(running)}`))
     .replaceAll('{{url}}', () => markup(running.url))
-    .replace('{{lab}}', String(running.lab))
-    .replace('{{policy}}', () => markup(policy(script, style)))
-    .replace('/*STYLE*/', () => style)
-    .replace('/*SCRIPT*/', () => script);
+    .replace('{{lab}}', String(running.lab));
 }
 
 function storeOption({ data, isPublic }: Running): string {
@@ -51,29 +39,3 @@ function storeOption({ data, isPublic }: Running): string {
   if (data === DEFAULT_DATA) return '';
   return ` --data ${isPublic ? 'DIR' : shellWord(data)}`;
 }
-
-/**
- * The files are modules, so that editors and linters understand them. In the page they are joined to one module, in
- * which each sees the names of the others: `import` and `export` are left out.
- */
-function joined(name: string): string {
-  return part(name)
-    .replaceAll(/^import [^;]+? from '\.\/[^']+';\n/gm, '')
-    .replaceAll(/^export (?=async |class |const |function )/gm, '');
-}
-
-function policy(script: string, style: string): string {
-  return [
-    "default-src 'none'",
-    `script-src ${hashSource(script)}`,
-    `style-src ${hashSource(style)}`,
-    "connect-src 'self'",
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join('; ');
-}
-
-const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { consolePage } from '../../src/web/console.ts';
-
-const load = (name: string) => import(new URL(`../../src/web/page/${name}`, import.meta.url).href);
-const { asTyped, indented, readJson } = await load('json.js');
+import { asTyped, indented, readJson } from '../../src/web/page/json.ts';
 
 const RUNNING = { url: 'http://127.0.0.1:8080/v1', program: 'petstore', data: 'data', isPublic: false, lab: false };
 

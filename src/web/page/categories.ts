@@ -1,9 +1,10 @@
 /** Categories: their list and their names, which stand beside the animals. */
-import { button, el, nameIn } from './dom.js';
-import { Form, idInput, optionsOf, textInput } from './form.js';
-import { asTyped, objectOf } from './json.js';
-import { List } from './list.js';
-import { bus, call, emit } from './wire.js';
+import { button, type Child, el, nameIn } from './dom.ts';
+import { boxOf, type Field, Form, idInput, type Messages, optionsOf, select, textInput } from './form.ts';
+import { asTyped, objectOf } from './json.ts';
+import { List } from './list.ts';
+import type { Category, Id } from './model.ts';
+import { call, emit, hear, wire } from './wire.ts';
 
 const CATEGORIES = '/v1/categories';
 /** A longer name may be cut in a list. */
@@ -11,107 +12,121 @@ const MAX_SHORT_NAME = 60;
 const OTHER = 'other';
 
 /** By id, as text. */
-export const categoryNames = new Map();
+export type Names = Map<string, string>;
+export const categoryNames: Names = new Map();
 
-export const noteNames = (names, items) => items.forEach(({ id, name }) => void names.set(String(id), name));
-export const idText = (id) => el('span', { class: 'number', text: String(id) });
-export const idLink = (view, id) => el('a', { class: 'number', href: `#${view}/${id}`, text: String(id) });
-export const nameText = (name) =>
-  el('span', { class: 'name', title: name.length > MAX_SHORT_NAME ? name : undefined, text: name });
+export function noteNames(names: Names, items: { id: Id; name: string }[]): void {
+  for (const { id, name } of items) names.set(String(id), name);
+}
+export const idText = (id: Id) => el('span', { class: 'number', text: String(id) });
+export const idLink = (view: string, id: Id) => el('a', { class: 'number', href: `#${view}/${id}`, text: String(id) });
+export const nameText = (name: string) =>
+  el('span', { class: 'name', title: name.length > MAX_SHORT_NAME && name, text: name });
 
-export function named(names, id, shown = idText(id)) {
+export function named(names: Names, id: Id, shown: HTMLElement = idText(id)): Child[] {
   const name = names.get(String(id));
   return name === undefined ? [shown] : [nameText(name), ' ', shown];
 }
 
+function noteCategories(categories: Category[]): void {
+  noteNames(categoryNames, categories);
+  emit('categories');
+}
+
+let areNamesRead = false;
+
+/** One page of them should do. They are read after a view was, and only if the key is accepted. */
+export async function readCategoryNames(): Promise<void> {
+  if (areNamesRead || wire.standing !== 'accepted' || wire.wait !== undefined) return;
+  areNamesRead = true;
+  const reply = await call<Category[]>('GET', `${CATEGORIES}?limit=100`);
+  if (reply?.ok) noteCategories(reply.value);
+}
+
 /** The category of an animal as two fields of a form: a list of the names that are known, and an id where none fits. */
 export class CategoryFields {
+  readonly #list = select([], { on: { change: () => this.#showOther() } });
+  readonly #other = idInput();
+  readonly fields: Field<'categoryId' | typeof OTHER>[] = [
+    { name: 'categoryId', label: 'Category', control: this.#list, needed: 'Choose a category.' },
+    { name: OTHER, label: 'Category id', control: this.#other, hint: 'Any 64-bit integer', needed: 'Enter its id.' },
+  ];
+
   constructor() {
-    const choose = () => this.#showOther();
-    this.list = el('select', { on: { change: choose } });
-    this.other = idInput();
-    this.fields = [
-      ['categoryId', 'Category', this.list],
-      [OTHER, 'Category id', this.other, 'Any 64-bit integer'],
-    ];
-    bus.addEventListener('categories', () => this.#draw());
+    hear(['categories'], () => this.#draw());
     this.#draw();
   }
 
-  /** As JSON; undefined if none was chosen. */
-  get json() {
-    const text = this.list.value === OTHER ? this.other.value : this.list.value;
-    return text.trim() === '' ? undefined : asTyped(text);
+  /** As JSON. */
+  get json(): string {
+    return asTyped(this.#list.value === OTHER ? this.#other.value : this.#list.value);
   }
 
   /** Puts the message about the category at the field that is in use. */
-  place({ categoryId: text, ...others }) {
+  place({ categoryId: text, ...others }: Messages): Messages {
     if (text === undefined) return others;
-    if (this.list.value === OTHER) return { ...others, [OTHER]: text };
-    return { ...others, categoryId: this.list.value === '' ? 'Choose a category.' : text };
+    return { ...others, [this.#list.value === OTHER ? OTHER : 'categoryId']: text };
   }
 
-  set(id) {
+  set(id: Id): void {
     const isKnown = categoryNames.has(String(id));
-    this.list.value = isKnown ? String(id) : OTHER;
-    this.other.value = isKnown ? '' : String(id);
+    this.#list.value = isKnown ? String(id) : OTHER;
+    this.#other.value = isKnown ? '' : String(id);
     this.#showOther();
   }
 
-  #draw() {
-    const { value } = this.list;
-    const known = [...categoryNames].map(([id, name]) => [id, `${name} (${id})`]);
-    const all = known.length === 0 ? [[OTHER, 'by its id']] : [['', 'choose …'], ...known, [OTHER, 'other …']];
-    this.list.replaceChildren(...optionsOf(all));
-    if (value === OTHER && this.other.value.trim() !== '') this.set(this.other.value.trim());
-    else if (known.some(([id]) => id === value)) this.list.value = value;
+  #draw(): void {
+    const { value } = this.#list;
+    const known = [...categoryNames].map(([id, name]): [string, string] => [id, `${name} (${id})`]);
+    const choose: [string, string][] = known.length === 0 ? [] : [['', 'choose …'], ...known];
+    this.#list.replaceChildren(...optionsOf([...choose, [OTHER, known.length === 0 ? 'by its id' : 'other …']]));
+    if (value === OTHER && this.#other.value.trim() !== '') this.set(this.#other.value.trim());
+    else if (categoryNames.has(value)) this.#list.value = value;
     queueMicrotask(() => this.#showOther()); // when both are in their form
   }
 
-  #showOther() {
-    const box = this.other.closest('.field');
-    if (box) box.hidden = this.list.value !== OTHER;
+  #showOther(): void {
+    const box = boxOf(this.#other);
+    if (box) box.hidden = this.#list.value !== OTHER;
   }
 }
 
-const rename = (category) => {
-  const label = `Rename ${category.name}, category ${category.id}`;
-  return button('Rename', () => categoryForm.open(category), { class: 'small', 'aria-label': label });
-};
+function rename({ id, name }: Category): HTMLElement {
+  const label = `Rename ${name}, category ${id}`;
+  const open = () => categoryForm.open({ id: String(id), name });
+  return button('Rename', open, { class: 'small', 'aria-label': label });
+}
 
-const categories = new List({
+const categories = new List<Category>({
   view: 'categories',
   path: CATEGORIES,
   thing: 'category',
   things: 'categories',
-  size: '100', // their names are shown with the animals, so that one page should do
   empty: 'No categories yet. Animals may refer to any number; a name makes it readable.',
   columns: [
     ['col-id', 'Id', ({ id }) => idText(id)],
     ['col-main', 'Name', ({ name }) => nameText(name)],
     ['col-actions', 'Actions', rename],
   ],
-  seen: (page) => {
-    noteNames(categoryNames, page);
-    emit('categories');
-  },
+  seen: noteCategories,
 });
 
 const categoryForm = new Form({
   title: 'Name a category',
   button: 'Save',
   fields: [
-    ['id', 'Id', idInput(), 'Any 64-bit integer'],
-    ['name', 'Name', textInput(), '1 to 255 characters'],
+    { name: 'id', label: 'Id', control: idInput(), hint: 'Any 64-bit integer', needed: 'Enter an id.' },
+    { name: 'name', label: 'Name', control: textInput(), hint: '1 to 255 characters', needed: 'Enter a name.' },
   ],
   submit: ({ id, name }) => {
     const path = `${CATEGORIES}/${encodeURIComponent(id.value.trim() || ' ')}`;
-    return call('PUT', path, { body: objectOf({ name: JSON.stringify(name.value) }) });
+    return call<Category>('PUT', path, { body: objectOf({ name: JSON.stringify(name.value) }) });
   },
-  done: ({ id, name }) => {
-    categories.append({ id, name });
+  done: (category) => {
+    const { id, name } = category;
+    categories.append({ ...category });
     categories.change(id, { name });
-    categories.seen([{ id, name }]);
+    noteCategories([category]);
     return [`Category ${id} is called `, nameIn(name), '.'];
   },
 });
@@ -121,6 +136,7 @@ export const categoriesView = {
   list: categories,
   parts: [categoryForm.drawer(), categories.element],
   clear: () => {
+    areNamesRead = false;
     categoryNames.clear();
     categories.clear();
     emit('categories');

@@ -1,11 +1,20 @@
-/** Forms without checks of their own: the input is sent as typed, and the service's messages appear at the fields. */
-import { announce, el, mayFocus, report, sendButton } from './dom.js';
+/**
+ * Forms send the input as it was typed, and show the service's messages at the fields. They check one thing themselves:
+ * a field that must not be empty costs no request.
+ */
+import { announce, type Child, type Content, el, type Props, report, sendButton } from './dom.ts';
+import { mayFocus } from './focus.ts';
+import type { Reply, Success } from './wire.ts';
 
-/** `name: is missing (…); categoryId: must be …` by field; parts that name no field of the form are under ''. */
-function messagesByField(message, fields) {
-  const found = {};
+export type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+/** By field; what belongs to none of them is under ''. */
+export type Messages = Record<string, string>;
+
+/** Splits `name: is missing (…); categoryId: must be …`. */
+function messagesByField(message: string, fields: string[]): Messages {
+  const found: Messages = {};
   for (const part of message.split(/; (?=[A-Za-z]+: )/)) {
-    const [, name, rest] = /^([A-Za-z]+): (.*)$/s.exec(part) ?? [];
+    const [, name = '', rest = ''] = /^([A-Za-z]+): (.*)$/s.exec(part) ?? [];
     const [field, text] = fields.includes(name) ? [name, rest] : ['', part];
     found[field] = found[field] ? `${found[field]}; ${text}` : text;
   }
@@ -13,38 +22,46 @@ function messagesByField(message, fields) {
 }
 
 let fields = 0;
-const forms = new Set();
+const forms = new Set<{ mark(messages: Messages): void }>();
 
 /** Removes the messages of all forms, when another page is shown. */
-export function clearForms() {
+export function clearForms(): void {
   for (const form of forms) form.mark({});
 }
 
-export const textInput = (more = {}) => el('input', { type: 'text', autocomplete: 'off', ...more });
-export const idInput = (more = {}) => textInput({ inputmode: 'numeric', ...more });
+export const textInput = (more: Props = {}) => el('input', { type: 'text', autocomplete: 'off', ...more });
+export const idInput = (more: Props = {}) => textInput({ inputmode: 'numeric', ...more });
 
-/** `values`: text, or [value, text]. */
-export const optionsOf = (values) =>
-  values.map((one) => [one].flat()).map(([value, text = value]) => el('option', { value, text }));
-export const select = (values, props = {}) => el('select', props, ...optionsOf(values));
+type Option = string | [value: string, text: string];
+export const optionsOf = (options: readonly Option[]) =>
+  options.map((one) => {
+    const [value, text] = typeof one === 'string' ? [one, one] : one;
+    return el('option', { value, text });
+  });
+export const select = (options: readonly Option[], props: Props = {}) => el('select', props, ...optionsOf(options));
+
+/** The box of a control with its label; hidden while the control is of no use. */
+export const boxOf = (control: Control): HTMLElement | null => control.closest('.field');
 
 /** A control under its label, with a hint, and a place for its error. */
-export function field(label, control, hint = '') {
+export function field(label: string, control: Control, hint = '') {
   const id = `field-${++fields}`;
   control.id = id;
   control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
   const words = el('p', { class: 'hint', id: `${id}-hint`, text: hint });
   const error = el('p', { class: 'field-error', id: `${id}-error` });
-  return {
-    error,
-    element: el('div', { class: 'field' }, el('label', { for: id, text: label }), control, words, error),
+  const element = el('div', { class: 'field' }, el('label', { for: id, text: label }), control, words, error);
+  const mark = (message?: string) => {
+    error.textContent = message ?? '';
+    control.setAttribute('aria-invalid', String(message !== undefined));
   };
+  return { element, mark };
 }
 
 /** A form whose submission is ignored while the one before is under way. */
-export function formOf(title, parts, submit) {
+export function formOf(title: string, parts: Child[], submit: () => Promise<unknown>): HTMLFormElement {
   let isSending = false;
-  const send = async (event) => {
+  const send = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isSending) return;
     isSending = true;
@@ -54,63 +71,98 @@ export function formOf(title, parts, submit) {
   return el('form', props, ...parts);
 }
 
-export class Form {
-  /**
-   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value, reply)` → texts and
-   * elements; `emptied`: the field that is then ready for the next one; `place(messages)` moves messages between fields.
-   */
-  constructor({ title, button, fields, submit, done, emptied, place = (messages) => messages, buttons = [] }) {
-    Object.assign(this, { controls: {}, errors: {}, submit, done, place, title });
-    this.note = el('p', { class: 'note' });
-    this.next = fields.find(([name]) => name === emptied)?.[2];
-    forms.add(this);
-    const parts = fields.map(([name, label, control, hint]) => {
-      const { element, error } = field(label, control, hint);
-      this.controls[name] = control;
-      this.errors[name] = error;
+export interface Field<Name extends string> {
+  name: Name;
+  label: string;
+  control: Control;
+  hint?: string;
+  /** What to do about a field that is empty; without it the field may be. */
+  needed?: string;
+}
+
+interface Options<Name extends string, Value> {
+  title: string;
+  button: string;
+  fields: Field<Name>[];
+  submit(controls: Record<Name, Control>): Promise<Reply<Value> | undefined>;
+  /** What to say then. */
+  done(value: Value, reply: Success<Value>): Content;
+  /** The field that is then ready for the next one. */
+  emptied?: Name;
+  /** Moves the service's messages between fields. */
+  place?(messages: Messages): Messages;
+  buttons?: HTMLElement[];
+}
+
+export class Form<Name extends string, Value> {
+  readonly note = el('p', { class: 'note' });
+  readonly element: HTMLFormElement;
+  readonly controls: Record<Name, Control>;
+  readonly #options: Options<Name, Value>;
+  readonly #marks = new Map<string, (message?: string) => void>();
+  #drawer: HTMLDetailsElement | undefined;
+
+  constructor(options: Options<Name, Value>) {
+    this.#options = options;
+    const { title, button, buttons = [] } = options;
+    this.controls = Object.fromEntries(
+      options.fields.map(({ name, control }) => [name, control]),
+    ) as typeof this.controls;
+    const parts = options.fields.map(({ name, label, control, hint }) => {
+      const { element, mark } = field(label, control, hint);
+      this.#marks.set(name, mark);
       return element;
     });
     const actions = el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons);
     this.element = formOf(title, [...parts, actions, this.note], () => this.#send());
+    forms.add(this);
   }
 
   /** The form in a box that shows only its title until it is opened. */
-  drawer() {
-    return (this.details = el('details', { class: 'drawer' }, el('summary', { text: this.title }), this.element));
+  drawer(): HTMLElement {
+    this.#drawer = el('details', { class: 'drawer' }, el('summary', { text: this.#options.title }), this.element);
+    return this.#drawer;
   }
 
-  /** Opens the form, with these values in it. */
-  open(values) {
-    this.details.open = true;
-    for (const [name, value] of Object.entries(values)) this.controls[name].value = value;
-    Object.values(this.controls).at(-1).focus();
+  /** Opens the form, with these values in it; the last of its fields has the focus. */
+  open(values: Partial<Record<Name, string>>): void {
+    if (this.#drawer) this.#drawer.open = true;
+    for (const { name, control } of this.#options.fields) control.value = values[name] ?? control.value;
+    this.#options.fields.at(-1)?.control.focus();
   }
 
-  async #send() {
-    const { next } = this;
+  async #send(): Promise<void> {
+    const { submit, done, place = (messages) => messages, emptied } = this.#options;
+    const missing = this.#missing();
+    if (Object.keys(missing).length > 0) return this.mark(missing);
+    const next = emptied && this.controls[emptied];
     const sent = next?.value;
-    const reply = await this.submit(this.controls);
+    const reply = await submit(this.controls);
     if (reply === undefined) return;
-    this.mark(reply.ok ? {} : this.place(messagesByField(reply.message, Object.keys(this.controls))));
-    if (!reply.ok) return;
-    report(this.note, this.done(reply.value, reply));
+    if (!reply.ok) return this.mark(place(messagesByField(reply.message, Object.keys(this.controls))));
+    this.mark({});
+    report(this.note, done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
     next.value = '';
     if (mayFocus(this.element)) next.focus();
   }
 
-  mark(messages) {
+  #missing(): Messages {
+    const empty = this.#options.fields.filter(({ control, needed }) => {
+      return needed !== undefined && control.value === '' && !boxOf(control)?.hidden;
+    });
+    return Object.fromEntries(empty.map(({ name, needed = '' }) => [name, needed]));
+  }
+
+  mark(messages: Messages): void {
+    const { title, fields } = this.#options;
     this.note.textContent = messages[''] ?? '';
     this.note.classList.toggle('bad', messages[''] !== undefined);
-    for (const [name, control] of Object.entries(this.controls)) {
-      this.errors[name].textContent = messages[name] ?? '';
-      control.setAttribute('aria-invalid', String(messages[name] !== undefined));
-    }
+    for (const [name, mark] of this.#marks) mark(messages[name]);
     const all = Object.entries(messages);
     if (all.length === 0) return;
-    const labelOf = (name) => this.controls[name]?.labels[0].textContent ?? '';
-    announce(`${this.title}: ${all.map(([name, text]) => `${labelOf(name)} ${text}`).join('; ')}`);
-    const wrong = Object.keys(this.controls).find((name) => messages[name]);
-    if (mayFocus(this.element)) this.controls[wrong]?.focus();
+    const labelOf = (name: string) => fields.find((one) => one.name === name)?.label ?? '';
+    announce(`${title}: ${all.map(([name, text]) => `${labelOf(name)} ${text}`).join('; ')}`);
+    if (mayFocus(this.element)) fields.find(({ name }) => name in messages)?.control.focus();
   }
 }

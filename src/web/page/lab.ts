@@ -1,15 +1,54 @@
 /** The lab, if the server has one: a clock, faults, a record and a grade for the key that is in use. */
 // biome-ignore format: names
 import {
-  announce, badge, button, byId, confirmButton, el, inline, problem, redraw, report, row, sendButton, state, table,
-} from './dom.js';
-import { Form, idInput, select, textInput } from './form.js';
-import { asTyped, objectOf } from './json.js';
-import { statusBadge } from './requests.js';
-import { call, wire } from './wire.js';
+  announce, badge, button, type Column, confirmButton, el, inline, problem, report, row, sendButton, state, table,
+} from './dom.ts';
+import { isVisible } from './focus.ts';
+import { boxOf, Form, idInput, select, textInput } from './form.ts';
+import { asTyped, objectOf } from './json.ts';
+import { statusBadge } from './requests.ts';
+import { call, wire } from './wire.ts';
+
+interface Clock {
+  ahead: number;
+}
+interface Fault {
+  id: number;
+  kind: string;
+  operation?: string;
+  times: number;
+  skip: number;
+  ms?: number;
+  seconds?: number;
+  as?: string;
+  status?: number;
+}
+interface Recorded {
+  at: string;
+  method: string;
+  target: string;
+  status: number | null;
+  requestId: string;
+  connection: number;
+  idempotencyKey: string | null;
+  fault: string | null;
+  ms: number;
+  waited?: number | null;
+}
+interface Grade {
+  grade: string | null;
+  score: number;
+  seen: number;
+  /** What the client would have to do for more to be seen. */
+  next: string;
+  checks: { id: string; weight: number; verdict: keyof typeof VERDICTS; why: string; requestIds: string[] }[];
+}
+interface Drill {
+  script: { does: string; right: string }[];
+}
 
 /** The fields that belong to some kinds only, by kind. */
-const KINDS = {
+const KINDS: Record<string, string[]> = {
   delay: ['ms'],
   unavailable: ['seconds', 'as'],
   status: ['status', 'seconds'],
@@ -18,7 +57,7 @@ const KINDS = {
   drop_after: [],
   truncate: [],
 };
-const OF_SOME_KINDS = ['ms', 'seconds', 'as', 'status'];
+const OF_SOME_KINDS = ['ms', 'seconds', 'as', 'status'] as const;
 const OF_ORDERS = ['listOrders', 'createOrder', 'getOrder', 'updateOrder'];
 const OF_PETS = ['listPets', 'createPet', 'getPet', 'updatePet', 'deletePet'];
 const OPERATIONS = [...OF_PETS, ...OF_ORDERS, 'listCategories', 'putCategory'];
@@ -27,15 +66,15 @@ const REFRESH_MS = 3_000;
 const UNITS = { d: 86_400, h: 3_600, m: 60, s: 1 };
 const VERDICTS = { pass: 'good', warn: 'warn', fail: 'bad', unseen: '' };
 // biome-ignore format: tables
-const COLUMNS = {
+const COLUMNS: Record<'faults' | 'requests' | 'checks', Column[]> = {
   faults: [['col-id', 'Id'], ['col-main', 'Fault'], ['col-more', 'For'], ['col-actions', '']],
   requests: [['col-id', 'Status'], ['col-main', 'Request'], ['col-more', 'At'], ['col-status', 'Connection'], ['col-actions', 'Fault']],
   checks: [['col-id', 'Verdict'], ['col-main', 'Check'], ['col-more', 'Why'], ['col-status', 'Weight']],
 };
 
 /** `1 d 2 h`. */
-function span(seconds) {
-  const words = [];
+function span(seconds: number): string {
+  const words: string[] = [];
   for (const [unit, length] of Object.entries(UNITS)) {
     const count = Math.floor(seconds / length);
     if (count > 0) words.push(`${count} ${unit}`);
@@ -45,92 +84,109 @@ function span(seconds) {
 }
 
 /** A card for the content at a path, which `read` renews; quietly, if the timer asks and not the user. */
-function part(title, path, draw, ...tools) {
-  const heading = el('h3', { text: title, tabindex: -1 });
+function part<T>(title: string, path: string, draw: (value: T) => HTMLElement[], ...tools: HTMLElement[]) {
   const box = el('div', { class: 'part' });
-  let drawn;
-  const read = async (isQuiet = false) => {
-    const reply = await call('GET', path, { isQuiet });
-    const isNews = reply !== undefined && !(isQuiet && (!reply.ok || reply.text === drawn));
-    if (!isNews) return;
+  let drawn: string | undefined;
+  let reads = 0;
+  const read = async (isQuiet = false): Promise<void> => {
+    const number = ++reads;
+    const reply = await call<T>('GET', path, { isQuiet });
+    const isLate = number !== reads;
+    if (reply === undefined || isLate || (isQuiet && (!reply.ok || reply.text === drawn))) return;
     drawn = reply.ok ? reply.text : undefined;
-    redraw(box, reply.ok ? draw(reply.value) : [problem(reply.message, () => read(), reply.status)], heading);
+    box.replaceChildren(...(reply.ok ? draw(reply.value) : [problem(reply.message, () => read(), reply.status)]));
     if (!reply.ok) announce(`${title}: ${reply.message}`);
   };
+  const heading = el('h3', { text: title, tabindex: -1 });
   return { read, element: el('section', { class: 'card', 'aria-label': title }, heading, box, ...tools) };
 }
 
-const json = (text) => (text === '' ? undefined : JSON.stringify(text));
+const json = (text: string) => (text === '' ? undefined : JSON.stringify(text));
+
+type Change = [method: string, path: string, options?: { body?: string | undefined }];
 
 /** Makes a change, and shows its result. */
-async function act(note, words, renew, ...request) {
-  const reply = await call(...request);
+async function act<T>(note: Element, words: (value: T) => string, renew: () => Promise<void>, ...change: Change) {
+  const reply = await call<T>(...change);
   if (reply === undefined) return;
   report(note, reply.ok ? words(reply.value) : reply.message, !reply.ok);
   if (reply.ok) await renew();
 }
 
-const advance = (by) => ['POST', '/lab/clock', { body: objectOf({ advance: JSON.stringify(by) }) }];
+const advance = (by: string): Change => ['POST', '/lab/clock', { body: objectOf({ advance: JSON.stringify(by) }) }];
+const letPass = (by: string): Promise<void> =>
+  act(advanceForm.note, () => `${by} passed.`, () => clock.read(), ...advance(by)); // biome-ignore format: short
 
 const advanceForm = new Form({
   title: 'Let time pass',
   button: 'Advance',
-  fields: [['advance', 'Advance by', textInput({ value: '90s' }), '90s, 5m, 24h or 30d; forward only']],
+  fields: [
+    {
+      name: 'advance',
+      label: 'Advance by',
+      control: textInput({ value: '90s' }),
+      hint: '90s, 5m, 24h or 30d; forward only',
+      needed: 'Enter a time, such as 90s.',
+    },
+  ],
   submit: async ({ advance: by }) => {
-    const reply = await call(...advance(by.value.trim()));
+    const reply = await call<Clock>(...advance(by.value.trim()));
     if (reply?.ok) await clock.read();
     return reply;
   },
   done: ({ ahead }) => `The clock of this key is ${span(ahead)} ahead.`,
-  buttons: ['1m', '24h'].map((by) =>
-    sendButton(`+ ${by}`, () => act(advanceForm.note, () => `${by} passed.`, clock.read, ...advance(by))),
-  ),
+  buttons: ['1m', '24h'].map((by) => sendButton(`+ ${by}`, () => letPass(by))),
 });
 
-const clockNow = ({ ahead }) => {
+function clockNow({ ahead }: Clock): HTMLElement[] {
   const text = ahead === 0 ? 'not ahead' : `${span(ahead)} ahead`;
   return [el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text }))];
-};
+}
 const clock = part('Clock', '/lab/clock', clockNow, advanceForm.element);
 
-function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seconds, as, status }) {
+function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seconds, as, status }: Fault) {
   const retryAfter = seconds && `Retry-After: ${seconds}${as === 'date' ? ' s, as a date' : ''}`;
   const more = [status, ms !== undefined && `${ms} ms`, retryAfter];
   const which = `${operation}, ${times} ×${skip > 0 ? `, after ${skip}` : ''}`;
   const words = ` ${more.filter((text) => text).join(', ')}`;
-  const remove = sendButton('Remove', () => removeFaults(`/${id}`, 'The fault is removed.'), {
-    class: 'small',
-    'aria-label': `Remove fault ${id}`,
-  });
+  const props = { class: 'small', 'aria-label': `Remove fault ${id}` };
+  const remove = sendButton('Remove', () => removeFaults(`/${id}`, 'The fault is removed.'), props);
   return row(COLUMNS.faults, [String(id), [el('b', { text: kind }), words], which, remove]);
 }
 
-function faultsNow(all) {
+function faultsNow(all: Fault[]): HTMLElement[] {
   return all.length === 0 ? [state('No faults are armed.')] : [table('Faults', COLUMNS.faults, all.map(faultRow))];
 }
 
-const removeFaults = (which, done) => act(faultForm.note, () => done, faults.read, 'DELETE', `/lab/faults${which}`);
+const removeFaults = (which: string, done: string): Promise<void> =>
+  act(faultForm.note, () => done, () => faults.read(), 'DELETE', `/lab/faults${which}`); // biome-ignore format: short
+
+const kindSelect = select(Object.keys(KINDS), { on: { change: () => fitFields() } });
+const asSelect = select([
+  ['', 'seconds'],
+  ['date', 'a date'],
+]);
 
 const faultForm = new Form({
   title: 'Inject a fault',
   button: 'Inject',
   fields: [
-    ['kind', 'Kind', select(Object.keys(KINDS), { on: { change: () => fitFields() } })],
-    ['operation', 'Operation', select([['', 'any'], ...OPERATIONS])],
-    ['status', 'Status', select(['500', '502', '503', '504', '429'])],
-    ['ms', 'Milliseconds', idInput(), 'Left out: 1000'],
-    ['seconds', 'Retry-After', idInput(), 'Seconds; left out: 1, with status: none'],
-    ['as', 'Written as', select([['', 'seconds'], ['date', 'a date']])], // biome-ignore format: short
-    ['times', 'Times', idInput(), 'Left out: once'],
-    ['skip', 'Skip', idInput(), 'Matching requests that pass first'],
+    { name: 'kind', label: 'Kind', control: kindSelect },
+    { name: 'operation', label: 'Operation', control: select([['', 'any'], ...OPERATIONS]) },
+    { name: 'status', label: 'Status', control: select(['500', '502', '503', '504', '429']) },
+    { name: 'ms', label: 'Milliseconds', control: idInput(), hint: 'Left out: 1000' },
+    { name: 'seconds', label: 'Retry-After', control: idInput(), hint: 'Seconds; left out: 1, with status: none' },
+    { name: 'as', label: 'Written as', control: asSelect },
+    { name: 'times', label: 'Times', control: idInput(), hint: 'Left out: once' },
+    { name: 'skip', label: 'Skip', control: idInput(), hint: 'Matching requests that pass first' },
   ],
   submit: async ({ kind, operation, as, ...numbers }) => {
     const typed = Object.entries(numbers).map(([name, { value }]) => [name, value.trim() && asTyped(value)]);
-    const own = { as: json(as.value), ...Object.fromEntries(typed) };
-    const isMeant = ([name, text]) => text && (!OF_SOME_KINDS.includes(name) || KINDS[kind.value].includes(name));
+    const own: Record<string, string> = { as: as.value && JSON.stringify(as.value), ...Object.fromEntries(typed) };
+    const isMeant = ([name, text]: [string, string]) => text !== '' && isOfKind(kind.value, name);
     const members = Object.fromEntries(Object.entries(own).filter(isMeant));
     const body = objectOf({ kind: json(kind.value), operation: json(operation.value), ...members });
-    const reply = await call('POST', '/lab/faults', { body });
+    const reply = await call<Fault>('POST', '/lab/faults', { body });
     if (reply?.ok) await faults.read();
     return reply;
   },
@@ -138,20 +194,25 @@ const faultForm = new Form({
   buttons: [sendButton('Remove all', () => removeFaults('', 'All faults are removed.'))],
 });
 
+function isOfKind(kind: string, name: string): boolean {
+  return !OF_SOME_KINDS.some((one) => one === name) || KINDS[kind].includes(name);
+}
+
 /** Shows the fields that fit the kind. */
-function fitFields() {
-  const { controls } = faultForm;
+function fitFields(): void {
   for (const name of OF_SOME_KINDS) {
-    controls[name].closest('.field').hidden = !KINDS[controls.kind.value].includes(name);
+    const box = boxOf(faultForm.controls[name]);
+    if (box) box.hidden = !isOfKind(kindSelect.value, name);
   }
 }
 fitFields();
 
 const faults = part('Faults', '/lab/faults', faultsNow, faultForm.drawer());
 
-const requestRowId = (requestId) => `request-${requestId}`;
+const requestRowId = (requestId: string) => `request-${requestId}`;
 
-function requestRow({ at, method, target, status, requestId, connection, idempotencyKey, fault, ms, waited = null }) {
+function requestRow(recorded: Recorded): HTMLElement {
+  const { at, method, target, status, requestId, connection, idempotencyKey, fault, ms, waited = null } = recorded;
   const request = [
     el('code', { text: `${method} ${target}` }),
     ' ',
@@ -163,7 +224,7 @@ function requestRow({ at, method, target, status, requestId, connection, idempot
   return row(COLUMNS.requests, cells, { id: requestRowId(requestId), tabindex: -1 });
 }
 
-function recordNow(all) {
+function recordNow(all: Recorded[]): HTMLElement[] {
   if (all.length === 0) return [state('This key has sent nothing yet.')];
   return [table('Recorded requests', COLUMNS.requests, all.map(requestRow))];
 }
@@ -171,9 +232,9 @@ function recordNow(all) {
 const record = part('Record', `/lab/requests?limit=${MOST_REQUESTS}`, recordNow);
 
 /** A button that shows the row of a request in the record, if it is still there. */
-function requestLink(requestId) {
+function requestLink(requestId: string): HTMLElement {
   const show = () => {
-    const found = byId(requestRowId(requestId));
+    const found = document.getElementById(requestRowId(requestId));
     if (found === null) return announce('The record no longer has this request.');
     found.scrollIntoView({ block: 'center' });
     found.focus({ preventScroll: true });
@@ -181,16 +242,11 @@ function requestLink(requestId) {
   return button(requestId, show, { class: 'small request-link' });
 }
 
-function gradeNow({ grade: letter, score, seen, next, checks }) {
+function gradeNow({ grade: letter, score, seen, next, checks }: Grade): HTMLElement[] {
   const rows = checks.map(({ id, weight, verdict, why, requestIds }) => {
     const links = requestIds.length === 0 ? '' : el('span', { class: 'links' }, ...requestIds.map(requestLink));
-    const cells = [
-      badge(verdict, VERDICTS[verdict]),
-      el('code', { text: id }),
-      [inline(why), links].flat(),
-      String(weight),
-    ];
-    return row(COLUMNS.checks, cells);
+    const mark = badge(verdict, VERDICTS[verdict]);
+    return row(COLUMNS.checks, [mark, el('code', { text: id }), [...inline(why), links], String(weight)]);
   });
   const standing = letter === null ? 'No grade yet' : `Score ${score} of 100`;
   const mark = el('b', { class: 'letter', text: letter ?? '–' });
@@ -206,19 +262,18 @@ function gradeNow({ grade: letter, score, seen, next, checks }) {
 const gradeNote = el('p', { class: 'note' });
 const drillScript = el('ol', { class: 'script' });
 
-const drill = sendButton('Arm the drill', () => {
-  const words = ({ script: steps }) => {
-    drillScript.replaceChildren(
-      ...steps.map(({ does, right }) => el('li', {}, el('b', {}, ...inline(does)), ' ', ...inline(right))),
-    );
+function armDrill(): Promise<void> {
+  const words = ({ script: steps }: Drill) => {
+    const items = steps.map(({ does, right }) => el('li', {}, el('b', {}, ...inline(does)), ' ', ...inline(right)));
+    drillScript.replaceChildren(...items);
     return 'The drill is armed. Let your client list, page, add and order for half a minute.';
   };
-  return act(gradeNote, words, showLab, 'POST', '/lab/drill');
-});
+  return act(gradeNote, words, () => showLab(), 'POST', '/lab/drill');
+}
 
-function resetLab(body, done) {
+function resetLab(body: string | undefined, done: string): Promise<void> {
   drillScript.replaceChildren();
-  return act(gradeNote, () => done, showLab, 'POST', '/lab/reset', { body });
+  return act(gradeNote, () => done, () => showLab(), 'POST', '/lab/reset', { body }); // biome-ignore format: short
 }
 
 const OF_KEY = 'Limits, clock, faults and record of this key start again.';
@@ -228,19 +283,19 @@ const resetButton = confirmButton('Reset …', undefined, 'Cancel', [
   ['This key alone', () => resetLab('{"only":"key"}', OF_KEY)],
   ['The whole shop, for everybody', () => resetLab(undefined, OF_SHOP)],
 ]);
-const gradeTools = el('div', { class: 'actions' }, drill, el('span', {}, resetButton));
+const gradeTools = el('div', { class: 'actions' }, sendButton('Arm the drill', armDrill), el('span', {}, resetButton));
 
 const grade = part('Grade', '/lab/grade', gradeNow);
-grade.element.firstChild.after(gradeTools, gradeNote, drillScript); // before the long table
+grade.element.firstChild?.after(gradeTools, gradeNote, drillScript); // before the long table
 const parts = [grade, clock, faults, record];
 
-async function showLab(isQuiet = false) {
-  await Promise.all(parts.map(({ read }) => read(isQuiet === true)));
+async function showLab(isQuiet = false): Promise<void> {
+  await Promise.all(parts.map(({ read }) => read(isQuiet)));
 }
 
 /** Refreshes the lab while it is visible. These requests are not listed under “Requests”. */
 setInterval(() => {
-  const isSeen = document.visibilityState === 'visible' && clock.element.offsetParent !== null;
+  const isSeen = document.visibilityState === 'visible' && isVisible(clock.element);
   if (isSeen && wire.key !== '' && wire.standing !== 'refused') void showLab(true);
 }, REFRESH_MS);
 
@@ -250,8 +305,14 @@ const labIntro = el('p', { class: 'muted', text: labWords });
 export const labView = {
   title: 'Lab',
   parts: [
-    el('div', { class: 'toolbar' }, labIntro, sendButton('Reload', showLab)),
+    el(
+      'div',
+      { class: 'toolbar' },
+      labIntro,
+      sendButton('Reload', () => showLab()),
+    ),
     el('div', { class: 'parts' }, ...parts.map(({ element }) => element)),
   ],
-  show: showLab,
+  show: () => showLab(),
+  load: () => showLab(),
 };

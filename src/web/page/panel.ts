@@ -1,10 +1,14 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
-import { announce, badge, button, byId, disableWhileWaiting, duration, el, redraw, sendButton } from './dom.js';
-import { bus, emit, endWait, secondsLeft, setKey, wire } from './wire.js';
+import { announce, badge, button, byId, disableWhileWaiting, duration, el, sendButton } from './dom.ts';
+import { emit, endWait, hear, secondsLeft, setKey, type Wait, type Window, wire } from './wire.ts';
 
 /** A request without a reply for that long is shown. */
 const SLOW_MS = 2_000;
-const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
+const TITLES: Record<string, string> = {
+  minute: 'Left this minute',
+  day: 'Left this day',
+  address: 'Left for your address',
+};
 const STANDING = {
   none: ['No key yet', ''],
   unknown: ['Not tried yet', ''],
@@ -13,15 +17,16 @@ const STANDING = {
 };
 
 /** The pasted text may be all that `keys create` printed, with the key in it. */
-const keyIn = (text) => /\bps_(?:live|test)_\w+/.exec(text)?.[0] ?? text.trim();
+const keyIn = (text: string) => /\bps_(?:live|test)_\w+/.exec(text)?.[0] ?? text.trim();
 
-function startKey() {
-  const input = byId('key-input');
-  const show = byId('key-show');
+const keyInput = () => byId<HTMLInputElement>('key-input');
+
+function startKey(): void {
+  const input = keyInput();
   input.value = wire.key;
   input.addEventListener('paste', (event) => {
     event.preventDefault(); // the input would join the lines
-    input.value = keyIn(event.clipboardData.getData('text'));
+    input.value = keyIn(event.clipboardData?.getData('text') ?? '');
   });
   byId('key-form').addEventListener('submit', (event) => {
     event.preventDefault();
@@ -32,11 +37,6 @@ function startKey() {
     setKey(key);
     emit('start');
   });
-  show.addEventListener('click', () => {
-    const isShown = input.type === 'text';
-    input.type = isShown ? 'password' : 'text';
-    show.setAttribute('aria-pressed', String(!isShown));
-  });
   byId('key-forget').addEventListener('click', () => {
     input.value = '';
     setKey('');
@@ -46,7 +46,7 @@ function startKey() {
 }
 
 /** A key in use is forgotten by its own button alone. */
-function refuseEmpty(input) {
+function refuseEmpty(input: HTMLInputElement): void {
   const text = 'Paste a key here first.';
   byId('key-refusal').textContent = text;
   input.setAttribute('aria-invalid', 'true');
@@ -55,33 +55,35 @@ function refuseEmpty(input) {
 }
 
 /** An accepted key has its form closed: the standing alone is of interest then. */
-function drawKey() {
-  const box = byId('key');
+function drawKey(): void {
+  const box = byId<HTMLDetailsElement>('key');
   const standing = byId('key-standing');
   const isWaiting = wire.wait !== undefined && wire.standing === 'unknown'; // after a reload
   const [text, kind] = wire.isSilent ? ['No reply', 'bad'] : isWaiting ? ['Waiting', ''] : STANDING[wire.standing];
   const isNews = standing.textContent !== text;
   if (isNews && wire.standing !== 'accepted') box.open = true;
-  else if (isNews && !wire.isSilent) {
-    if (box.contains(document.activeElement)) box.querySelector('summary').focus();
-    box.open = false;
-  }
+  else if (isNews && !wire.isSilent) box.open = false;
   if (isNews) standing.textContent = text;
   standing.className = `standing ${kind}`;
   byId('key-refusal').textContent = wire.refusal;
-  byId('key-input').setAttribute('aria-invalid', String(wire.standing === 'refused'));
+  keyInput().setAttribute('aria-invalid', String(wire.standing === 'refused'));
   byId('key-forget').hidden = wire.key === '';
 }
 
-/** By window: its gauge, and a function that sets it. A gauge stays where it is, so that nobody who reads it is moved. */
-const gauges = new Map();
+interface Gauge {
+  box: HTMLElement;
+  set(limit: number, now: number, seconds: number): void;
+}
 
-function newGauge(name) {
+/** By window. A gauge stays where it is, so that nobody who reads it is moved. */
+const gauges = new Map<string, Gauge>();
+
+function newGauge(name: string): Gauge {
   const title = TITLES[name] ?? name;
   const [count, hint] = [el('p'), el('p', { class: 'hint' })];
   const meter = el('meter', { 'aria-label': title });
   const box = el('div', { 'data-window': name }, el('p', { text: title }), count, meter, hint);
-  const set = (limit, now, seconds) => {
+  const set = (limit: number, now: number, seconds: number) => {
     count.textContent = `${now.toLocaleString('en')} of ${limit.toLocaleString('en')}`;
     hint.textContent = seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full';
     Object.assign(meter, { max: limit, low: limit * 0.15, high: limit * 0.5, optimum: limit, value: now });
@@ -89,16 +91,16 @@ function newGauge(name) {
   return { box, set };
 }
 
-function gaugeOf(window) {
+function gaugeOf(window: Window): HTMLElement {
   const { name, limit, left } = window;
-  if (!gauges.has(name)) gauges.set(name, newGauge(name));
-  const { box, set } = gauges.get(name);
+  const gauge = gauges.get(name) ?? newGauge(name);
+  gauges.set(name, gauge);
   const seconds = secondsLeft(window);
-  set(limit, seconds === 0 ? limit : left, seconds);
-  return box;
+  gauge.set(limit, seconds === 0 ? limit : left, seconds);
+  return gauge.box;
 }
 
-function drawGauges() {
+function drawGauges(): void {
   const box = byId('gauges');
   const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
   const shown = wire.windows.length > 0 ? wire.windows.map(gaugeOf) : [empty];
@@ -107,18 +109,18 @@ function drawGauges() {
 }
 
 /** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */
-function waitWords({ status, code, message }) {
+function waitWords({ status, code, message }: Wait): [title: string, text: (string | Node)[]] {
   const cause = message.replace(/[;,.]?[^;,.]*\bin \d+ s\b.*$/s, '');
-  const text = `${cause[0]?.toUpperCase() ?? ''}${cause.slice(1)}. This page sends nothing meanwhile, and goes on by itself.`;
+  const text = `${cause.slice(0, 1).toUpperCase()}${cause.slice(1)}. This page sends nothing meanwhile, and goes on by itself.`;
   if (status === 503) return ['The service is not available for a moment', [text]];
   if (code !== 'key_banned') return ['The service asks to wait', [text]];
   const lift = el('code', { text: document.body.dataset.lift });
   return ['This key is banned', [text, ' The operator can end it (keys list shows its ID): ', lift]];
 }
 
-let countdown;
+let countdown: HTMLElement | undefined;
 
-function waitBanner(wait) {
+function waitBanner(wait: Wait): HTMLElement[] {
   const [title, text] = waitWords(wait);
   countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
   const look = () => {
@@ -134,7 +136,7 @@ function waitBanner(wait) {
 }
 
 /** Requests stay allowed while the service does not answer: the next one may be answered. */
-function silenceBanner() {
+function silenceBanner(): HTMLElement[] {
   const title = el('p', { class: 'title', text: 'The service does not answer' });
   const text = 'It may have stopped, or the network is down. This page may be out of date.';
   const retry = sendButton('Try again', () => emit('retry'), { class: 'small' });
@@ -142,22 +144,22 @@ function silenceBanner() {
 }
 
 /** A wait is more important than silence. */
-function drawBanner() {
+function drawBanner(): void {
   const { wait, isSilent } = wire;
   const box = byId('banner');
   document.body.toggleAttribute('data-waiting', wait !== undefined);
   for (const one of document.querySelectorAll('[data-sends]')) disableWhileWaiting(one);
   countdown = undefined;
   box.className = `banner ${wait?.code === 'key_banned' ? 'bad' : 'warn'}`;
-  redraw(box, wait ? waitBanner(wait) : isSilent ? silenceBanner() : []);
+  box.replaceChildren(...(wait ? waitBanner(wait) : isSilent ? silenceBanner() : []));
   box.hidden = !box.hasChildNodes();
   document.body.toggleAttribute('data-banner', !box.hidden);
   tick();
 }
 
-function tick() {
+function tick(): void {
   drawGauges();
-  if (countdown === undefined) return;
+  if (countdown === undefined || wire.wait === undefined) return;
   const left = secondsLeft(wire.wait);
   countdown.textContent = duration(left);
   if (left > 0) return;
@@ -166,26 +168,26 @@ function tick() {
   emit('resume');
 }
 
-let slowTimer;
+let slowTimer: number | undefined;
 
 /** So that nobody takes a slow reply for a press that did not count. */
-function drawPending() {
+function drawPending(): void {
   const box = byId('pending');
   const show = () => {
     box.hidden = false;
-    announce(box.textContent);
+    announce(box.textContent ?? '');
   };
   clearTimeout(slowTimer);
   if (wire.pending === 0) box.hidden = true;
   else if (box.hidden) slowTimer = setTimeout(show, SLOW_MS);
 }
 
-export function startPanel() {
+export function startPanel(): void {
   startKey();
-  for (const event of ['key', 'silence', 'wait']) bus.addEventListener(event, drawKey);
-  for (const event of ['wait', 'silence']) bus.addEventListener(event, drawBanner);
-  bus.addEventListener('windows', drawGauges);
-  bus.addEventListener('pending', drawPending);
+  hear(['key', 'silence', 'wait'], drawKey);
+  hear(['wait', 'silence'], drawBanner);
+  hear(['windows'], drawGauges);
+  hear(['pending'], drawPending);
   drawKey();
   drawBanner();
   setInterval(tick, 1000);

@@ -1,31 +1,39 @@
 /** Every operation, from the interface description that the service itself serves, to read and to try. */
 // biome-ignore format: names
 import {
-  announce, badge, block, byId, disableWhileWaiting, el, inline, problem, redraw, row, state, table,
-} from './dom.js';
-import { indented } from './json.js';
-import { address } from './list.js';
-import { statusBadge } from './requests.js';
-import { Trial } from './trial.js';
-import { setSilence } from './wire.js';
+  announce, badge, block, byId, type Column, disableWhileWaiting, el, inline, problem, row, state, table,
+} from './dom.ts';
+import { isVisible } from './focus.ts';
+import { indented } from './json.ts';
+import { address } from './list.ts';
+import type { Document, Header, Link, Media, Operation, Parameter, Ref, Response, Schema } from './openapi.ts';
+import { statusBadge } from './requests.ts';
+import { Trial } from './trial.ts';
+import { setSilence } from './wire.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-const FIELDS = [['col-id', 'Name'], ['col-more', 'Type'], ['col-main', 'Meaning']]; // biome-ignore format: a table
+const JSON_TYPE = 'application/json';
+const FIELDS: Column[] = [
+  ['col-id', 'Name'],
+  ['col-more', 'Type'],
+  ['col-main', 'Meaning'],
+];
 
 /** The interface description, once it was read. */
-let description;
-/** By operationId: `open`, which opens the operation, and its `trial`. */
-const operations = new Map();
+let description: Document | undefined;
+/** By operationId. */
+const operations = new Map<string, { open(): void; trial: Trial }>();
 
-function resolve(part) {
-  if (part?.$ref === undefined) return part;
-  return resolve(part.$ref.slice(2).split('/').reduce((at, name) => at[name], description)); // biome-ignore format: short
+function resolve<T extends object>(part: T | Ref): T {
+  if (!('$ref' in part)) return part;
+  const within = (at: unknown, name: string) => (at as Record<string, unknown>)[name];
+  return resolve(part.$ref.slice(2).split('/').reduce(within, description) as T | Ref);
 }
 
 const prose = (text = '') => text.split('\n\n').map((paragraph) => el('p', {}, ...inline(paragraph)));
 
-function typeOf(schema) {
-  const it = resolve(schema);
+function typeOf(schema: Schema | Ref): string {
+  const it = resolve<Schema>(schema);
   if (it.enum) return it.enum.join(' | ');
   if (it.anyOf) return it.anyOf.map(typeOf).join(' | ');
   if (it.items) return `list of ${typeOf(it.items)}`;
@@ -35,22 +43,25 @@ function typeOf(schema) {
   return `${it.format ?? [it.type].flat().join(' | ')}${range}${length}${byDefault}`;
 }
 
-/** The members of an object, or of the objects in a list, as rows of `facts`; those of objects within behind a dot. */
-function membersOf(schema, prefix = '') {
-  const { items, allOf = [], properties = {}, required = [] } = resolve(schema) ?? {};
+type Fact = [name: string, isRequired: boolean | undefined, type: string, text: string | undefined];
+
+/** The members of an object, or of the objects in a list; those of objects within behind a dot. */
+function membersOf(schema: Schema | Ref | undefined, prefix = ''): Fact[] {
+  if (schema === undefined) return [];
+  const { items, allOf = [], properties = {}, required = [] } = resolve<Schema>(schema);
   if (items) return membersOf(items, `${prefix}[].`);
   const own = Object.entries(properties).flatMap(([name, part]) => {
-    const { description: text } = part.description ? part : resolve(part);
+    const whole = resolve<Schema>(part);
+    const text = 'description' in part ? part.description : whole.description;
     const path = `${prefix}${name}`;
-    const inner = membersOf(part, resolve(part).items ? path : `${path}.`);
-    return [[path, required.includes(name), typeOf(part), text], ...inner];
+    const fact: Fact = [path, required.includes(name), typeOf(whole), text];
+    return [fact, ...membersOf(whole, whole.items ? path : `${path}.`)];
   });
   const all = [...allOf.flatMap((part) => membersOf(part, prefix)), ...own];
   return [...new Map(all.map((member) => [member[0], member])).values()]; // of the same name, the last holds
 }
 
-/** `rows`: [name, required, type, description]. */
-function facts(title, rows) {
+function facts(title: string, rows: Fact[]): HTMLElement[] {
   if (rows.length === 0) return [];
   const lines = rows.map(([name, isRequired, type, text]) => {
     const mark = isRequired ? el('span', { class: 'required', text: ' required' }) : '';
@@ -60,9 +71,9 @@ function facts(title, rows) {
 }
 
 /** The names of a reply's headers, its own first, as a line that opens their table. */
-function headersOf(status, headers) {
-  const rows = Object.entries(headers).map(([name, part]) => {
-    const { required, schema, description: text } = resolve(part);
+function headersOf(status: string, headers: Response['headers'] = {}): HTMLElement {
+  const rows = Object.entries(headers).map(([name, part]): Fact => {
+    const { required, schema, description: text } = resolve<Header>(part);
     return [name, required, typeOf(schema), text];
   });
   rows.reverse();
@@ -71,30 +82,37 @@ function headersOf(status, headers) {
   return el('details', {}, el('summary', { class: 'fold', text: `Headers: ${names}` }), list);
 }
 
+function examplesOf({ example, examples = {} }: Media): unknown[] {
+  if (example !== undefined) return [example];
+  return Object.values(examples).map((one) => resolve<{ value: unknown }>(one).value);
+}
+
 /** A reply with its examples, its fields and its headers. That of a success is open. */
-function replyOf(operation, [status, part]) {
-  const { description: text, content, headers } = resolve(part);
-  const { schema, example, examples = {} } = content?.['application/json'] ?? {};
-  const values = example === undefined ? Object.values(examples).map((one) => resolve(one).value) : [example];
-  const badgeOf = status === 'default' ? badge('other', 'warn') : statusBadge(Number(status));
-  const outcome = [badgeOf, el('div', {}, ...prose(text))];
-  const label = `${operation.summary}, example of ${status}`;
-  const shown = values.map((value) => block([label, value.code].join(' '), indented(JSON.stringify(value))));
-  const examplesOf = schema && [el('h4', { text: values.length > 1 ? 'Examples' : 'Example' }), ...shown];
-  const fields = facts(`Fields of ${status}`, membersOf(schema));
-  const body = el('div', { class: 'content' }, ...(examplesOf ?? []), ...fields, headersOf(status, headers));
-  return el(
-    'li',
-    {},
-    el('details', { open: status.startsWith('2') }, el('summary', { class: 'outcome' }, ...outcome), body),
-  );
+function replyOf({ summary }: Operation, status: string, part: Response | Ref): HTMLElement {
+  const { description: text, content, headers } = resolve<Response>(part);
+  const media = content?.[JSON_TYPE];
+  const label = `${summary}, example of ${status}`;
+  const examples = (media ? examplesOf(media) : []).map((value) => {
+    const { code = '' } = value as { code?: string };
+    return block(`${label} ${code}`.trim(), indented(JSON.stringify(value)));
+  });
+  const title = media && el('h4', { text: examples.length > 1 ? 'Examples' : 'Example' });
+  const fields = facts(`Fields of ${status}`, membersOf(media?.schema));
+  const mark = status === 'default' ? badge('other', 'warn') : statusBadge(Number(status));
+  const head = el('summary', { class: 'outcome' }, mark, el('div', {}, ...prose(text)));
+  const body = el('div', { class: 'content' }, title, ...examples, ...fields, headersOf(status, headers));
+  return el('li', {}, el('details', { open: status.startsWith('2') }, head, body));
 }
 
 /** Opens an operation, filled when it is opened first: its input and its reply stay. */
-function operationCard(path, method, operation) {
-  const { operationId: id, summary, deprecated } = operation;
-  const parameters = (operation.parameters ?? []).map(resolve).map((it) => ({ ...it, schema: resolve(it.schema) }));
-  const media = operation.requestBody?.content['application/json'];
+function operationCard(path: string, method: string, operation: Operation): HTMLElement {
+  const { operationId: id, summary, deprecated, responses } = operation;
+  const parameters = (operation.parameters ?? []).map((one) => {
+    const it = resolve<Parameter<Schema | Ref>>(one);
+    return { ...it, schema: resolve<Schema>(it.schema) };
+  });
+  const media =
+    operation.requestBody && resolve<{ content: Record<string, Media> }>(operation.requestBody).content[JSON_TYPE];
   const head = el(
     'summary',
     {},
@@ -106,18 +124,24 @@ function operationCard(path, method, operation) {
   );
   const content = el('div', { class: 'content' });
   const card = el('details', { class: 'operation', id: `operation-${id}` }, head, content);
-  const linksOf = (status) => Object.values(resolve(operation.responses[status])?.links ?? {}).map(resolve);
-  const openOther = (other) => {
-    operations.get(other).open();
-    return operations.get(other).trial;
+  const linksOf = (status: number) => {
+    const response = responses[status];
+    return Object.values((response && resolve<Response>(response).links) ?? {}).map((link) => resolve<Link>(link));
   };
-  const trial = new Trial({ method, path, summary, parameters, media, linksOf, open: openOther });
+  const openOther = (other: string) => {
+    operations.get(other)?.open();
+    return operations.get(other)?.trial;
+  };
+  const body = media && JSON.stringify(examplesOf(media)[0]);
+  const trial = new Trial({ method, path, summary, parameters, body, linksOf, open: openOther });
   const open = () => {
     card.open = true;
     if (content.hasChildNodes()) return;
-    const given = parameters.map((it) => [it.name, it.required, `${typeOf(it.schema)} (${it.in})`, it.description]);
+    const given = parameters.map((it): Fact => {
+      return [it.name, it.required, `${typeOf(it.schema)} (${it.in})`, it.description];
+    });
     const request = [...facts('Parameters', given), ...facts('Body', membersOf(media?.schema))];
-    const replies = Object.entries(operation.responses).map((one) => replyOf(operation, one));
+    const replies = Object.entries(responses).map(([status, part]) => replyOf(operation, status, part));
     const list = [el('h4', { text: 'Replies' }), el('ul', { class: 'replies' }, ...replies)];
     content.append(...prose(operation.description), ...request, trial.element, ...list);
     for (const one of content.querySelectorAll('[data-sends]')) disableWhileWaiting(one);
@@ -131,55 +155,66 @@ function operationCard(path, method, operation) {
   return card;
 }
 
-function drawReference() {
-  const all = Object.entries(description.paths).flatMap(([path, item]) =>
-    METHODS.filter((method) => item[method]).map((method) => [path, method, item[method]]),
+function drawReference({ paths, tags, servers, info }: Document): HTMLElement[] {
+  const all = Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => item[method]).map((method) => ({ path, method, operation: item[method] })),
   );
-  const groups = description.tags.map(({ name, description: text }) => {
-    const own = all.filter(([, , operation]) => operation.tags[0] === name);
-    return el('section', {}, el('h3', { text: name }), ...prose(text), ...own.map((one) => operationCard(...one)));
+  const groups = tags.map(({ name, description: text }) => {
+    const own = all.filter(({ operation }) => operation.tags[0] === name);
+    const cards = own.map(({ path, method, operation }) => operationCard(path, method, operation));
+    return el('section', {}, el('h3', { text: name }), ...prose(text), ...cards);
   });
-  const servers = description.servers.map(({ url, description: text }) => {
-    const label = description.servers.length === 1 ? 'Base address' : text;
+  const addresses = servers.map(({ url, description: text }) => {
+    const label = servers.length === 1 ? 'Base address' : text;
     return el('li', {}, `${label}: `, el('code', { text: url }));
   });
-  const about = el('div', { class: 'content prose' }, ...prose(description.info.description));
+  const about = el('div', { class: 'content prose' }, ...prose(info.description));
   return [
-    el('ul', { class: 'servers' }, ...servers),
+    el('ul', { class: 'servers' }, ...addresses),
     el('details', { class: 'drawer' }, el('summary', { text: 'What holds for all operations' }), about),
     ...groups,
   ];
 }
 
 const box = el('div', { id: 'description' });
+let reading: Promise<void> | undefined;
 
-async function readDescription() {
-  if (description !== undefined) return;
-  redraw(box, [state('Loading…')]);
+/** Once, however often the view is shown meanwhile: a second drawing would lose what was typed. */
+function readDescription(): Promise<void> {
+  reading ??= fetchDescription().finally(() => {
+    if (description === undefined) reading = undefined;
+  });
+  return reading;
+}
+
+async function fetchDescription(): Promise<void> {
+  box.replaceChildren(state('Loading…'));
   let isSilent = true;
   try {
     const reply = await fetch('/openapi.json', { credentials: 'omit' });
     isSilent = false;
     if (!reply.ok) throw new Error(`the service answered ${reply.status}`);
-    description = await reply.json();
-    redraw(box, drawReference());
+    const read: Document = await reply.json();
+    description = read;
+    box.replaceChildren(...drawReference(read));
   } catch (error) {
-    const why = `The description could not be read: ${error.message}.`;
-    redraw(box, [problem(why, readDescription)]);
+    const why = `The description could not be read: ${error instanceof Error ? error.message : error}.`;
+    box.replaceChildren(problem(why, readDescription));
     announce(why);
   }
   setSilence(isSilent);
 }
 
-async function showReference() {
+async function showReference(): Promise<void> {
   await readDescription();
-  const wanted = operations.get(address().id);
-  if (wanted === undefined || wanted.trial.element.checkVisibility()) return;
+  const { view, id = '' } = address();
+  const wanted = operations.get(id);
+  if (view !== 'reference' || wanted === undefined || isVisible(wanted.trial.element)) return;
   wanted.open();
-  byId(`operation-${address().id}`).scrollIntoView();
+  byId(`operation-${id}`).scrollIntoView();
 }
 
 const link = el('a', { href: '/openapi.json', text: '/openapi.json' });
 const source = el('p', { class: 'muted' }, 'Read from ', link, '.');
 
-export const referenceView = { title: 'Reference', parts: [source, box], show: showReference };
+export const referenceView = { title: 'Reference', parts: [source, box], show: showReference, load: showReference };

@@ -1,33 +1,36 @@
 /** The last requests and their replies, each also as a line for the shell. */
-import { announce, badge, block, button, byId, el } from './dom.js';
-import { indented } from './json.js';
-import { bus, curlLine, MAX_EXCHANGES, requestHeaders, wire } from './wire.js';
+import { announce, badge, block, button, byId, el } from './dom.ts';
+import { indented } from './json.ts';
+import { curlLine, type Exchange, hear, MAX_EXCHANGES, protocolOf, requestHeaders, wire } from './wire.ts';
 
-const entries = new WeakMap();
+const entries = new WeakMap<Exchange, HTMLElement>();
 
-const showsKey = () => byId('exchange-key').checked;
-const kindOf = (status) => (status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good');
-export const statusBadge = (status) => badge(status === 0 ? 'failed' : String(status), kindOf(status));
+const showsKey = () => byId<HTMLInputElement>('exchange-key').checked;
+const kindOf = (status: number) => (status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good');
+export const statusBadge = (status: number) => badge(status === 0 ? 'failed' : String(status), kindOf(status));
 
 /** A message as it is read: first its body, then its headers, folded. `name`: Request or Reply. */
-export function message(name, firstLine, headers, body) {
+function message(name: string, firstLine: string, headers: [string, string][], body: string | undefined) {
   const lines = [firstLine, ...headers.map(([header, value]) => `${header}: ${value}`)].join('\n');
   const fold = el('details', {}, el('summary', { class: 'fold', text: `${firstLine} · headers: ${headers.length}` }));
   fold.append(block(`${name}, its headers`, lines));
   return [...(body ? [block(name, indented(body))] : []), fold];
 }
 
-export function replyTo({ status, phrase, received, text, failure }, name = 'Reply') {
-  return failure ? [block(name, failure)] : message(name, `HTTP/1.1 ${status} ${phrase}`, received, text);
+export function replyTo(exchange: Exchange, name = 'Reply') {
+  const { status, phrase, received, text, failure } = exchange;
+  if (failure !== undefined) return [block(name, failure)];
+  return message(name, `${protocolOf(exchange)} ${status} ${phrase}`.trim(), received, text);
 }
 
-function details(exchange) {
+function details(exchange: Exchange): HTMLElement[] {
   const { method, path, body } = exchange;
   const line = curlLine(exchange, showsKey());
-  const copy = async ({ currentTarget }) => {
+  const copy = async (pressed: HTMLButtonElement) => {
     // Without permission, or in a context that is not secure, the text can still be selected.
-    const isDone = await navigator.clipboard?.writeText(line).then(() => true, () => false); // biome-ignore format: short
-    currentTarget.textContent = isDone ? 'Copied' : 'Select and copy';
+    const copied = navigator.clipboard?.writeText(line).then(() => true);
+    const isDone = await copied?.catch(() => false);
+    pressed.textContent = isDone ? 'Copied' : 'Select and copy';
     announce(isDone ? 'The curl line is copied.' : 'Copying is not allowed here; select the line instead.');
   };
   const headers = Object.entries(requestHeaders(exchange, showsKey()));
@@ -35,13 +38,13 @@ function details(exchange) {
     el('h3', { text: 'Reply' }),
     ...replyTo(exchange),
     el('h3', { text: 'Request' }),
-    ...message('Request', `${method} ${path} HTTP/1.1`, headers, body),
+    ...message('Request', `${method} ${path} ${protocolOf(exchange)}`, headers, body),
     el('h3', { text: 'For the shell' }),
     el('div', { class: 'curl' }, block('As a curl line', line), button('Copy', copy, { class: 'small' })),
   ];
 }
 
-function entry(exchange) {
+function entry(exchange: Exchange): HTMLElement {
   const { method, path, status, ms, at } = exchange;
   const content = el('div', { class: 'exchange' });
   const target = el('span', { class: 'target' }, el('b', { text: method }), ` ${path}`);
@@ -52,29 +55,28 @@ function entry(exchange) {
   return el('li', {}, item);
 }
 
-/** Adds new entries on top and removes old ones. The others stay, open or closed; the focus stays in the list. */
-function drawExchanges() {
+function entryOf(exchange: Exchange): HTMLElement {
+  const known = entries.get(exchange) ?? entry(exchange);
+  entries.set(exchange, known);
+  return known;
+}
+
+/** Adds new entries on top and removes old ones. The others stay, open or closed. */
+function drawExchanges(): void {
   const list = byId('exchange-list');
-  const hadFocus = list.contains(document.activeElement);
-  const shown = wire.exchanges.map((exchange) => {
-    if (!entries.has(exchange)) entries.set(exchange, entry(exchange));
-    return entries.get(exchange);
-  });
-  for (const item of [...list.children]) if (!shown.includes(item)) item.remove();
+  const shown = wire.exchanges.map(entryOf);
+  for (const item of [...list.children]) if (!shown.some((one) => one === item)) item.remove();
   list.prepend(...shown.filter((item) => !item.isConnected));
   const [newest] = wire.exchanges;
   byId('exchange-newest').textContent = newest ? `${newest.method} ${newest.status || 'failed'}` : 'none yet';
-  byId('exchange-note').textContent = `The last ${MAX_EXCHANGES}, newest first.`;
-  if (hadFocus && document.activeElement === document.body) {
-    (list.lastElementChild?.querySelector('summary') ?? byId('exchange-key')).focus({ preventScroll: true });
-  }
 }
 
-export function startRequests() {
-  byId('requests').open = matchMedia('(width >= 64rem)').matches; // on a phone it stands above the view, as one line
+export function startRequests(): void {
+  byId<HTMLDetailsElement>('requests').open = matchMedia('(min-width: 64rem)').matches; // on a phone: one line
+  byId('exchange-note').textContent = `The last ${MAX_EXCHANGES}, newest first.`;
   byId('exchange-key').addEventListener('change', () => {
     for (const item of byId('exchange-list').querySelectorAll('li > details')) item.dispatchEvent(new Event('toggle'));
   });
-  bus.addEventListener('exchange', drawExchanges);
+  hear(['exchange'], drawExchanges);
   drawExchanges();
 }

@@ -1,39 +1,86 @@
 /** The one place that sends requests, and the state learned from replies: the key's standing, its windows, waits. */
-import { readJson } from './json.js';
+import { readJson } from './json.ts';
 
 export const MAX_EXCHANGES = 20;
 const MAX_OPEN_POSTS = 50;
 const STORED = 'petstore-console';
 /** In place of a key that is not to be shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
+const PROTOCOLS: Record<string, string> = { 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2', h3: 'HTTP/3' };
+
+/** The protocol that was spoken last, as the browser measures it; a reply is measured shortly after it is read. */
+let protocol: string | undefined;
+const measuring = new PerformanceObserver((measured) => {
+  for (const one of measured.getEntries()) {
+    if (one instanceof PerformanceResourceTiming) protocol = PROTOCOLS[one.nextHopProtocol] ?? protocol;
+  }
+});
+for (const type of ['navigation', 'resource']) measuring.observe({ type, buffered: true });
+export const protocolOf = (exchange: Exchange): string => exchange.protocol ?? protocol ?? 'HTTP';
 
 /**
- * Events of this file: `key`, `windows`, `wait`, `silence`, `exchange`, `pending`; `reset`: the shop may be another one
- * than before. Of the panel: `start`, with a key; `resume`, after a wait; `retry`, to read again what is shown.
+ * Of this file: `key`, `windows`, `wait`, `silence`, `exchange`, `pending`; `reset`: the shop may be another one than
+ * before. Of the panel: `start`, with a key; `resume`, after a wait; `retry`, to read again what is shown. Of the list
+ * of categories: `categories`.
  */
-export const bus = new EventTarget();
-export const emit = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
+type News =
+  | ('key' | 'windows' | 'wait' | 'silence' | 'exchange' | 'pending' | 'reset')
+  | ('start' | 'resume' | 'retry' | 'categories');
 
-const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, openPosts: [], exchanges: [] };
+const bus = new EventTarget();
+export const emit = (...all: News[]): void => {
+  for (const news of all) bus.dispatchEvent(new Event(news));
+};
+export const hear = (all: News[], listener: () => unknown): void => {
+  for (const news of all) bus.addEventListener(news, listener);
+};
+
+/** All times are of Date.now(). */
+interface Span {
+  endsAt: number;
+  /** Its whole length. */
+  seconds: number;
+}
+export type Window = Span & { name: string; limit: number; left: number };
+export type Wait = Span & { status: number; code: string | undefined; message: string };
+
+interface Known {
+  standing: 'none' | 'unknown' | 'accepted' | 'refused';
+  /** Why the key is refused. */
+  refusal: string;
+  windows: Window[];
+  wait?: Wait | undefined;
+  /** POSTs of unknown outcome, each with its Idempotency-Key. */
+  openPosts: { content: string; key: string }[];
+  exchanges: Exchange[];
+}
+
+const NEW: Known = { standing: 'none', refusal: '', windows: [], wait: undefined, openPosts: [], exchanges: [] };
+
+interface Wire extends Known {
+  key: string;
+  /** The last request had no reply. */
+  isSilent: boolean;
+  /** How many requests are under way. */
+  pending: number;
+}
 
 /**
- * `standing` of the key: none, unknown, accepted, refused. `isSilent`: the last request had no reply. `pending`: the
- * requests under way. `wait`: the end of a wait, its length and its cause. `openPosts`: POSTs of unknown outcome, each
- * with its Idempotency-Key. Key, windows, wait and open POSTs outlive a reload: a request during a wait could end in a
- * ban, and the same POST with another Idempotency-Key could make two. All times are of Date.now().
+ * Key, windows, wait and open POSTs outlive a reload: a request during a wait could end in a ban, and the same POST with
+ * another Idempotency-Key could make two.
  */
-export const wire = { key: '', isSilent: false, pending: 0, ...NEW, ...stored() };
+export const wire: Wire = { key: '', isSilent: false, pending: 0, ...NEW, ...stored() };
 if (wire.key !== '') wire.standing = 'unknown';
 
-function stored() {
+function stored(): Partial<Wire> {
   try {
-    return JSON.parse(sessionStorage.getItem(STORED));
+    return JSON.parse(sessionStorage.getItem(STORED) ?? '{}');
   } catch {
     return {}; // storage is switched off: the key lives as long as the page
   }
 }
 
-function store() {
+function store(): void {
   const { key, windows, wait, openPosts } = wire;
   try {
     if (key === '') sessionStorage.removeItem(STORED);
@@ -44,98 +91,145 @@ function store() {
 }
 
 /** Sets another key, and forgets all that was learned with the one before. */
-export function setKey(key) {
+export function setKey(key: string): void {
   Object.assign(wire, NEW, { key, standing: key === '' ? 'none' : 'unknown' });
   store();
   emit('key', 'windows', 'wait', 'exchange');
 }
 
-export function endWait() {
+export function endWait(): void {
   wire.wait = undefined;
   store();
   emit('wait');
 }
 
-export function setSilence(isSilent) {
+export function setSilence(isSilent: boolean): void {
   if (wire.isSilent === isSilent) return;
   wire.isSilent = isSilent;
   emit('silence');
 }
 
 /** The lab can end a wait, and has a limit of its own. */
-const isOfLab = (path) => /^\/lab(?:[/?]|$)/.test(path);
+const isOfLab = (path: string) => /^\/lab(?:[/?]|$)/.test(path);
 
-function addPending(count) {
+function addPending(count: number): void {
   wire.pending += count;
   emit('pending');
 }
 
-/**
- * Sends a request. Returns undefined if none may be sent, or if this one was refused by a limit: the banner says until
- * when. Otherwise `status` (0 without a reply), `text` and its `value`, `message` (the error, or empty), `next` (the
- * path of the next page), and the `exchange`.
- * `isQuiet`: the request is not listed under “Requests”. `showsLimit`: a refusal by a limit is returned as any other
- * reply.
- */
-export async function call(method, path, options = {}) {
-  const { body, headers = {}, isQuiet = false, showsLimit = false } = options;
-  if (wire.wait !== undefined && !isOfLab(path)) return undefined;
-  const sent = { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers };
-  const usedKey = wire.key;
-  const exchange = await transfer({ method, path, hasKey: usedKey !== '', sent, body }, isQuiet);
-  const result = understand(exchange);
-  setSilence(exchange.status === 0 && !exchange.isUnsendable);
-  const isLimited = usedKey === wire.key && learn(result, isQuiet);
-  return isLimited && !showsLimit ? undefined : result;
+interface Request {
+  method: string;
+  path: string;
+  hasKey: boolean;
+  sent: Record<string, string>;
+  body: string | undefined;
 }
 
-async function transfer(request, isQuiet) {
+export interface Exchange extends Request {
+  at: Date;
+  ms: number;
+  /** 0 without a reply; `failure` says why then. */
+  status: number;
+  phrase: string;
+  failure?: string;
+  /** Of the last reply that the browser had measured by then, if there was one. */
+  protocol: string | undefined;
+  received: [name: string, value: string][];
+  text: string;
+  /** The browser refused to send it. */
+  isUnsendable: boolean;
+}
+
+interface Facts {
+  status: number;
+  headers: Map<string, string>;
+  text: string;
+  /** The path of the next page. */
+  next: string | undefined;
+  /** The error, or empty. */
+  message: string;
+  /** Of an error of the service. */
+  code: string | undefined;
+  exchange: Exchange;
+  /** What a POST made was there already, by the same request before. */
+  isReplay?: boolean;
+}
+export type Success<T> = Facts & { ok: true; value: T };
+export type Reply<T = unknown> = Success<T> | (Facts & { ok: false });
+
+interface CallOptions {
+  body?: string | undefined;
+  headers?: Record<string, string>;
+  /** The request is not listed under “Requests”. */
+  isQuiet?: boolean;
+  /** A refusal by a limit is returned as any other reply. */
+  showsLimit?: boolean;
+}
+
+/**
+ * Sends a request; `T` is what the service promises to give. Undefined if none may be sent, or if this one was refused
+ * by a limit: the banner says until when.
+ */
+export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<Reply<T> | undefined> {
+  const { body, headers = {}, isQuiet = false, showsLimit = false } = options;
+  if (wire.wait !== undefined && !isOfLab(path)) return undefined;
+  const type: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' };
+  const usedKey = wire.key;
+  const exchange = await transfer(
+    { method, path, hasKey: usedKey !== '', sent: { ...type, ...headers }, body },
+    isQuiet,
+  );
+  const reply = understand<T>(exchange);
+  setSilence(exchange.status === 0 && !exchange.isUnsendable);
+  const isLimited = usedKey === wire.key && learn(reply, isQuiet);
+  return isLimited && !showsLimit ? undefined : reply;
+}
+
+async function transfer(request: Request, isQuiet: boolean): Promise<Exchange> {
   const { method, path, hasKey, sent, body } = request;
-  const exchange = { ...request, at: new Date(), status: 0, received: [], text: '', isUnsendable: true };
+  const unknown = { status: 0, phrase: '', protocol: undefined, received: [], text: '', isUnsendable: true };
+  const exchange: Exchange = { ...request, ...unknown, at: new Date(), ms: 0 };
   const begun = performance.now();
   if (!isQuiet) addPending(1);
   try {
     const headers = new Headers({ ...(hasKey && { Authorization: `Bearer ${wire.key}` }), ...sent });
     exchange.isUnsendable = false; // the headers are valid
-    const reply = await fetch(path, {
-      method,
-      body,
-      headers,
-      cache: 'no-store',
-      redirect: 'error',
-      credentials: 'omit',
-    });
+    const options = { cache: 'no-store', redirect: 'error', credentials: 'omit' } as const;
+    const reply = await fetch(path, { method, body, headers, ...options });
     exchange.text = await reply.text();
     exchange.status = reply.status;
     exchange.phrase = reply.statusText;
+    exchange.protocol = protocol;
     exchange.received = [...reply.headers];
   } catch (error) {
-    exchange.failure = `${exchange.isUnsendable ? 'Not sent' : 'No reply from the service'} (${error.message}).`;
+    const why = error instanceof Error ? error.message : String(error);
+    exchange.failure = `${exchange.isUnsendable ? 'Not sent' : 'No reply from the service'} (${why}).`;
   }
   exchange.ms = performance.now() - begun;
   if (!isQuiet) addPending(-1);
   return exchange;
 }
 
-function understand(exchange) {
-  const { status, failure, received } = exchange;
+function understand<T>(exchange: Exchange): Reply<T> {
+  const { status, failure, received, text } = exchange;
   const headers = new Map(received);
-  const { text } = exchange;
   const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1];
-  const result = { status, headers, next, exchange, text, value: undefined, message: failure ?? '' };
+  const facts = { status, headers, text, next, exchange, code: undefined };
+  if (failure !== undefined) return { ...facts, ok: false, message: failure };
+  let value: unknown;
   try {
-    if (text !== '') result.value = readJson(text);
+    if (text !== '') value = readJson(text);
   } catch {
-    result.message = 'The reply is not JSON.';
+    return { ...facts, ok: false, message: 'The reply is not JSON.' };
   }
-  if (status >= 400) result.message = result.value?.message ?? `The service answered ${status}.`;
-  result.ok = status >= 200 && status < 300 && result.message === '';
-  return result;
+  if (status >= 200 && status < 300) return { ...facts, ok: true, message: '', value: value as T };
+  const { code, message = `The service answered ${status}.` } = (value ?? {}) as { code?: string; message?: string };
+  return { ...facts, ok: false, code, message };
 }
 
 /** Returns whether the reply began a wait. */
-function learn(result, isQuiet) {
-  const { status, ok, headers, value, message, exchange } = result;
+function learn(reply: Reply, isQuiet: boolean): boolean {
+  const { status, ok, headers, code, message, exchange } = reply;
   const { method, path } = exchange;
   if (!isQuiet) {
     wire.exchanges = [exchange, ...wire.exchanges].slice(0, MAX_EXCHANGES);
@@ -148,29 +242,29 @@ function learn(result, isQuiet) {
   if (wire.key !== '' && status === 401) wire.standing = 'refused';
   else if (isAccepted) wire.standing = 'accepted';
   wire.refusal = wire.standing === 'refused' ? message : '';
-  const events = isOfLab(path) ? learnOfLab(ok && method === 'POST', path) : ['windows'];
+  const news: News[] = isOfLab(path) ? learnOfLab(ok && method === 'POST', path) : ['windows'];
   const seconds = Number(headers.get('retry-after'));
   const isLimited = !isOfLab(path) && seconds > 0 && (status === 429 || status === 503);
   if (!isOfLab(path)) wire.windows = windows;
-  if (isLimited) wire.wait = { ...endIn(seconds), status, code: value?.code, message };
-  if (isLimited) events.push('wait');
+  if (isLimited) wire.wait = { ...endIn(seconds), status, code, message };
+  if (isLimited) news.push('wait');
   store();
-  if (wire.standing !== before || wire.standing === 'refused') events.unshift('key');
-  emit(...events);
+  if (wire.standing !== before || wire.standing === 'refused') news.unshift('key');
+  emit(...news);
   return isLimited;
 }
 
 /** Time that passed, or a reset, ends what is known of the limits; a reset ends all that was read of the shop too. */
-function learnOfLab(isDone, path) {
+function learnOfLab(isDone: boolean, path: string): News[] {
   const isReset = path === '/lab/reset';
   if (!isDone || !(isReset || path === '/lab/clock')) return [];
   Object.assign(wire, { windows: [], wait: undefined, ...(isReset && { openPosts: [] }) });
-  return ['windows', 'wait', ...(isReset ? ['reset'] : [])];
+  return ['windows', 'wait', ...(isReset ? (['reset'] as const) : [])];
 }
 
 /** `"minute";r=59;t=60, "day";…` beside `"minute";q=60;w=60, …`: the windows of this reply. */
-function windowsOf(headers) {
-  const windows = new Map();
+function windowsOf(headers: Map<string, string>): Window[] {
+  const windows = new Map<string, Record<string, number>>();
   for (const header of ['ratelimit-policy', 'ratelimit']) {
     for (const [, name, rest] of (headers.get(header) ?? '').matchAll(/"([^"]+)"((?:;\w+=\d+)*)/g)) {
       const fields = [...rest.matchAll(/;(\w+)=(\d+)/g)].map(([, field, digits]) => [field, Number(digits)]);
@@ -180,26 +274,23 @@ function windowsOf(headers) {
   return [...windows].map(([name, { q, r, t }]) => ({ name, limit: q, left: r, ...endIn(t) }));
 }
 
-const endIn = (seconds) => ({ endsAt: Date.now() + seconds * 1000, seconds });
+const endIn = (seconds: number): Span => ({ endsAt: Date.now() + seconds * 1000, seconds });
 
 /** The seconds that a wait or a window still lasts: never more than at first, also where the clock was set back. */
-export function secondsLeft(of) {
+export function secondsLeft(of: Span): number {
   of.endsAt = Math.min(of.endsAt, Date.now() + of.seconds * 1000);
   return Math.max(0, Math.ceil((of.endsAt - Date.now()) / 1000));
 }
 
-/**
- * Sends a POST. The same one again while the outcome is open, after a lost reply say, has the same Idempotency-Key.
- * `isReplay` of the result: it was made before, by such a request.
- */
-export async function postOnce(path, body) {
+/** Sends a POST. The same one again while the outcome is open, after a lost reply say, has the same Idempotency-Key. */
+export async function postOnce<T>(path: string, body: string): Promise<Reply<T> | undefined> {
   const content = `${path} ${body}`;
   const known = wire.openPosts.find((one) => one.content === content);
   const { key } = known ?? { key: randomKey() };
   wire.openPosts = [...wire.openPosts.filter((one) => one !== known), { content, key }].slice(-MAX_OPEN_POSTS);
   store();
   const usedKey = wire.key;
-  const reply = await call('POST', path, { body, headers: { 'Idempotency-Key': key } });
+  const reply = await call<T>('POST', path, { body, headers: { 'Idempotency-Key': key } });
   if (reply === undefined || !isSettled(reply)) return reply;
   if (usedKey === wire.key) wire.openPosts = wire.openPosts.filter((one) => one.key !== key);
   store();
@@ -207,26 +298,26 @@ export async function postOnce(path, body) {
 }
 
 /** Whether the service itself said what became of a write. Anything else leaves it open: the write may be repeated. */
-export function isSettled({ ok, status, value }) {
-  const isRefused = status >= 400 && status < 500 && status !== 429 && typeof value?.code === 'string';
+export function isSettled({ ok, status, code }: Reply): boolean {
+  const isRefused = status >= 400 && status < 500 && status !== 429 && code !== undefined;
   return ok || isRefused;
 }
 
 /** For an Idempotency-Key. */
-export function randomKey() {
+export function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** The headers of a request as shown; its key only if `showKey`. */
-export function requestHeaders({ hasKey, sent }, showKey) {
+export function requestHeaders({ hasKey, sent }: Request, showKey: boolean): Record<string, string> {
   return { ...(hasKey && { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}` }), ...sent };
 }
 
 /** The request as a line for the shell. Without `showKey` it takes the key from a variable of the shell. */
-export function curlLine(exchange, showKey) {
+export function curlLine(exchange: Exchange, showKey: boolean): string {
   const { method, path, body } = exchange;
-  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const parts = ['curl -i', ...(method === 'GET' ? [] : [`-X ${method}`]), quoted(location.origin + path)];
   for (const [name, value] of Object.entries(requestHeaders(exchange, showKey))) {
     const line = `${name}: ${value}`;

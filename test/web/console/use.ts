@@ -114,9 +114,11 @@ describe('the console', { skip }, () => {
 
   it('shows the messages of the service at the fields; adds an animal of a category by name, or by an exact id', async () => {
     const form = await ui.drawer('Add an animal');
+    const before = await ui.exchanges().first().textContent();
     await ui.press('Add', form);
-    await ui.see(form.locator('.field-error').nth(0), /255/);
+    await ui.see(form.locator('.field-error').nth(0), /^Enter a name\.$/);
     await ui.see(form.locator('.field-error').nth(1), /^Choose a category\.$/);
+    assert.equal(await ui.exchanges().first().textContent(), before, 'an empty form costs no request');
     assert.equal(await form.getByLabel('Name').and(ui.at(':focus[aria-invalid=true]')).count(), 1);
     assert.equal(await form.getByLabel('Category id').isVisible(), false);
     await form.getByLabel('Category', { exact: true }).selectOption('Birds (3)');
@@ -145,13 +147,14 @@ describe('the console', { skip }, () => {
     await ui.see(form.locator('.field-error').first(), /255|white space/);
     await form.getByLabel('Category', { exact: true }).selectOption('other …');
     await ui.send(form, { Name: 'Renamed', 'Category id': BIG }, 'Save');
-    await ui.see(form.locator('.note'), 'Saved.');
+    await ui.see(form.locator('.note'), 'is saved.');
     await ui.see(ui.rows(), 'Renamed');
     await ui.see('#animals pre', new RegExp(`"name": "Renamed",\\s+"categoryId": ${BIG}`));
     await ui.isAccessible('one animal', '#animals');
-    await ui.view('Animals');
-    await ui.press('Next page', '#animals');
+    await page.getByRole('link', { name: 'All animals' }).click(); // to the page that one came from
     await ui.rowOf('Renamed').waitFor();
+    await ui.press('Previous page', '#animals');
+    await ui.rowOf('Bello').waitFor();
   });
 
   it('removes an animal when that is confirmed, and says why where it cannot be', async () => {
@@ -160,7 +163,7 @@ describe('the console', { skip }, () => {
     await ui.go(`animals/${id}`);
     const form = page.getByRole('form', { name: 'Edit this animal' });
     await ui.press('Save', form);
-    await ui.see(form.locator('.note'), 'Saved.');
+    await ui.see(form.locator('.note'), 'is saved.');
     await ui.press('Remove this animal', '#animals');
     await ui.press('Remove this animal? No', '#animals');
     await ui.press('Remove this animal', '#animals');
@@ -172,6 +175,7 @@ describe('the console', { skip }, () => {
     await ui.see('#animals .state', `Animal ${id}, Wanted, was removed.`);
     assert.equal(await ui.rows().count(), 0);
     assert.equal(await form.isVisible(), false);
+    await ui.focusComesTo('Animals');
     await ui.view('Animals');
     await ui.press('Next page', '#animals');
     await ui.rowOf('Renamed').waitFor();
@@ -219,6 +223,8 @@ describe('the console', { skip }, () => {
     await ui.view('Orders');
     await ui.see(ui.rowOf('Bello'), /Bello 1[\s\S]*delivered/);
     const form = await ui.drawer('Place an order');
+    await ui.press('Place', form);
+    await ui.see(form.locator('.field-error'), 'Enter an id.');
     await ui.send(form, { Animal: '1' }, 'Place');
     await ui.see(form.locator('.note'), 'sold');
     await ui.send(form, { Animal: '4711' }, 'Place');
@@ -366,9 +372,9 @@ describe('the console', { skip }, () => {
     await live.send(`PUT /v1/categories/${low}`, { name });
     const { id } = await live.send<Item>('POST /v1/pets', { name, categoryId: Number.MIN_SAFE_INTEGER });
     await live.send('POST /v1/store/orders', { petId: id });
+    await page.reload(); // it has read neither orders nor categories yet
     for (const hash of [`animals?after=${id - 1}`, `animals/${id}`, 'orders', 'categories']) {
       await ui.go(hash);
-      await page.reload();
       await ui.see(ui.rowOf('WWWW').first(), 'WWWW');
       await ui.fits(hash);
       await page.setViewportSize(PHONE);

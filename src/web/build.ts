@@ -1,0 +1,52 @@
+/** Makes the console's page from its sources: when it is first asked for, or as part of a build of the program. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { markup } from '../text.ts';
+
+const sourceOf = (name: string): string => fileURLToPath(new URL(`./page/${name}`, import.meta.url));
+/** Browsers of three years. */
+const TARGET = ['chrome119', 'firefox120', 'safari17'];
+
+/** Style and script are within it, and the policy under which nothing else may run. In `{{}}` stands what a server fills in. */
+export function buildPage(): string {
+  const [style, script] = [bundle('main.css'), bundle('main.ts')];
+  return readFileSync(sourceOf('page.html'), 'utf8')
+    .replace('{{policy}}', () => markup(policy(script, style)))
+    .replace('/*STYLE*/', () => style)
+    .replace('/*SCRIPT*/', () => script);
+}
+
+/** esbuild is loaded here, so that only who builds a page needs it. */
+function bundle(entry: string): string {
+  const { buildSync }: typeof import('esbuild') = createRequire(import.meta.url)('esbuild');
+  const { outputFiles } = buildSync({
+    entryPoints: [sourceOf(entry)],
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'esm',
+    target: TARGET,
+    charset: 'utf8',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  return outputFiles[0].text.trim();
+}
+
+function policy(script: string, style: string): string {
+  return [
+    "default-src 'none'",
+    `script-src ${hashSource(script)}`,
+    `style-src ${hashSource(style)}`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
+}
+
+const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;

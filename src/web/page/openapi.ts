@@ -1,0 +1,77 @@
+/** The parts of an OpenAPI 3.1 document that the reference shows. */
+
+export interface Ref {
+  $ref: string;
+}
+
+export interface Schema {
+  type?: string | string[];
+  format?: string;
+  enum?: string[];
+  anyOf?: (Schema | Ref)[];
+  allOf?: (Schema | Ref)[];
+  items?: Schema | Ref;
+  properties?: Record<string, Schema | Ref>;
+  required?: string[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  default?: unknown;
+  description?: string;
+}
+
+export interface Parameter<S = Schema> {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema: S;
+  example?: unknown;
+}
+
+export interface Media {
+  schema?: Schema | Ref;
+  example?: unknown;
+  examples?: Record<string, { value: unknown } | Ref>;
+}
+
+export interface Link {
+  operationId: string;
+  description: string;
+  parameters?: Record<string, unknown>;
+  requestBody?: unknown;
+}
+
+export interface Response {
+  description: string;
+  headers?: Record<string, Header | Ref>;
+  content?: Record<string, Media>;
+  links?: Record<string, Link | Ref>;
+}
+
+export interface Header {
+  required?: boolean;
+  description?: string;
+  schema: Schema | Ref;
+}
+
+export interface Operation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  deprecated?: boolean;
+  tags: string[];
+  parameters?: (Parameter<Schema | Ref> | Ref)[];
+  requestBody?: { content: Record<string, Media> } | Ref;
+  responses: Record<string, Response | Ref>;
+  'x-sunset'?: string;
+  'x-stability'?: string;
+}
+
+export interface Document {
+  info: { description: string };
+  servers: { url: string; description?: string }[];
+  tags: { name: string; description?: string }[];
+  paths: Record<string, Record<string, Operation>>;
+}
