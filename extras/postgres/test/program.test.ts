@@ -10,7 +10,7 @@ import { program, type Serving, serving, temporary } from '../../program.ts';
 import { onDatabase } from './database.ts';
 import { replica, until } from './replicas.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 it('without --store nothing of the engine on PostgreSQL is loaded', async (t) => {
   const dir = await temporary(t);
