@@ -67,10 +67,6 @@ function measurePart(bench: Bench, part: Part, { store = '' }: Wish): Promise<vo
 }
 
 async function measure(bench: Bench, wish: Wish): Promise<Results> {
-  const interrupted = (signal: NodeJS.Signals) => {
-    bench.end().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
-  };
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   if (wish.peers) await installPeers(bench);
   for (const part of wish.parts) {
     try {
@@ -90,8 +86,11 @@ async function main(args: string[]): Promise<void> {
   if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
   const wish = readWish(args);
   const bench = new Bench(wish);
+  // A second signal does nothing: at ^C under npm there are two, that of the terminal and npm's.
+  const signal = new Promise<string>((resolve) => process.on('SIGINT', resolve).on('SIGTERM', resolve));
   try {
-    if (wish.isServe) return await serveForOthers(bench);
+    if (wish.isServe) return await serveForOthers(bench, signal);
+    void signal.then((name) => bench.end().finally(() => process.exit(name === 'SIGINT' ? 130 : 143)));
     console.error(`measuring ${wish.parts.join(', ')}: each server in turn with what it is compared with`);
     const results = await measure(bench, wish);
     console.log(wish.json ? JSON.stringify(results, null, 2) : asText(results));

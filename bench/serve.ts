@@ -9,14 +9,12 @@ import { get, sendAll } from './requests.ts';
 const CONNECTIONS = 32;
 const SECONDS = 10;
 
-/** Resolves at ^C. */
-export async function serveForOthers(bench: Bench): Promise<void> {
+export async function serveForOthers(bench: Bench, until: Promise<unknown>): Promise<void> {
   const { store, key } = await openShop(bench);
   const server = await store.serve();
   const path = `/v1/pets?limit=${PAGE}`;
   const replies = await sendAll(server.origin, [get(path, key)]);
   const bare = await startPeer(bench, PEERS.bare, [bench.jsonFile('replies', replies)]);
-  const ended = new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
   const onCore = bench.cores ? `, on core ${bench.cores.server} alone` : '';
   console.log(`petstore with ${number(ANIMALS)} animals listens, and so does ${PEERS.bare.name}, which sends the same bytes:
   ${server.origin}   petstore (process ${server.pid}${onCore})
@@ -26,7 +24,7 @@ The key has no limits. Type one of these in another terminal; for ${PEERS.bare.n
 ${linesFor(server.origin + path, key, bench.cores?.load).join('\n')}
 
 ^C ends both.`);
-  await ended;
+  await until;
 }
 
 /** What to type. A key has letters, digits and `_`, and an address none of what a shell reads within quotes. */
