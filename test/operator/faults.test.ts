@@ -78,10 +78,10 @@ test('a file that cannot be read is named: that of the store, of a backup, or of
 });
 
 test('an import without room says how much it did, and is completed by the same command', options, async (t) => {
-  const { cwd, animals, json, done } = await workplace(t);
+  const { animals, json, after, done } = await workplace(t);
   await animals(1_500);
   await done(CREATE);
-  const { exit, stderr } = await injected('pwrite64:error=ENOSPC:when=5+', ['import', 'in'], { cwd });
+  const { exit, stderr } = await after('ulimit -f 64', 'import in');
   assert.equal(exit, 1);
   assert.match(stderr, /^there is no room on the disk/);
   const before = /; (\S+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1];

@@ -88,6 +88,14 @@ test('all bad lines are reported by number and reason; nothing is added unless t
   assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, BAD[1][1]]);
 });
 
+test('what comes through a pipe that cannot be read twice is imported too', async (t) => {
+  const { at, cwd } = await workplace(t);
+  await writeFile(at('in'), LINES);
+  const line = [...(await command()), 'import', '/dev/fd/3'].map((word) => `'${word}'`).join(' ');
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', `${line} 3< <(cat in)`], { cwd, encoding: 'utf8' });
+  assert.deepEqual([status, stdout, stderr], [0, '3 animals imported, ids 1 to 3\n', '']);
+});
+
 test('an import that is larger than memory is checked line by line', async (t) => {
   const { at, run } = await workplace(t);
   const [lines, heapMb] = [200_000, 32];

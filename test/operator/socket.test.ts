@@ -47,6 +47,7 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
     ['/keys/show', 'x', 400, 'the body must be a JSON object'],
     ['/keys/show', '[]', 400, 'the body must be a JSON object'],
     ['/keys/show?id=k9', undefined, 409, 'there is no key k9'],
+    ['/import', '{"lines":"\\n{\\"name\\":\\"a\\"}"}', 409, 'line 2: categoryId: is missing'],
     ['/keys', undefined, 400, 'the running server (version '],
     ['/verify', undefined, 400, 'the running server (version '],
     ['/serve', '{}', 400, 'the running server (version '],

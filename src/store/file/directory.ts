@@ -51,7 +51,8 @@ export class Directory {
     disk.makePrivate(path);
     const { fd, state } = disk.lock(`${path}/${LOCK}`);
     const directory = new Directory(disk, path, fd);
-    if (state === 'none') log?.warn(`the program flock does not work here: never start a second process on ${path}`);
+    if (state === 'none')
+      log?.warn(`the program flock does not work here: never start two processes on ${path} at the same time`);
     if (state !== 'held') return directory;
     directory.release();
     throw new InUseError(`${path} is in use by another process`);
