@@ -1,9 +1,12 @@
 /** The program itself, serving from a directory of its own, and a real browser on its page. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createSecureServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
@@ -31,7 +34,8 @@ export const PHONE = { width: 390, height: 844 };
 /** What chromium says of every reply from 400 on; the page is meant to get some. */
 const REFUSED = /^Failed to load resource: the server responded with a status of [45]\d\d/;
 
-type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void> };
+/** `origin`: where the page comes from, if not from the server itself. */
+type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void>; origin?: string };
 
 /** For a test that sets the page's clock, which goes on by itself too; the service's is not set. */
 export const setsClock = { prepare: (page: Page) => page.clock.install() };
@@ -41,7 +45,7 @@ let launched: Promise<Browser> | undefined;
 
 /** A server on the seed, and a browser: both are there while the tests of this file run. */
 export function stage(...options: string[]) {
-  const live = { origin: '', key: '', operate, send, makeKey, open, enter };
+  const live = { origin: '', key: '', operate, send, makeKey, secure, open, enter };
   const ends: (() => Promise<unknown>)[] = [];
   let data: string;
   let browser: Browser;
@@ -81,11 +85,32 @@ export function stage(...options: string[]) {
     const limits = ['--per-minute', String(perMinute), '--per-day', String(perDay)];
     return JSON.parse(await operate('keys', 'create', '--plan', 'enterprise', ...limits, '--json'));
   }
-  async function open({ prepare, ...options }: Options = {}): Promise<Watched> {
+  /** HTTP/2 and TLS in front of the server, as a proxy has them. */
+  async function secure(): Promise<{ origin: string; close(): Promise<void> }> {
+    const file = (name: string) => join(data, `../${basename(data)}-${name}.pem`);
+    const [keyFile, certFile] = [file('key'), file('cert')];
+    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost';
+    execFileSync('openssl', [...words.split(' '), '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
+    const front = createSecureServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) });
+    for (const one of [keyFile, certFile]) await rm(one);
+    front.on('request', async (req, res) => {
+      const authorization = req.headers.authorization;
+      const reply = await fetch(live.origin + req.url, { headers: authorization ? { authorization } : {} });
+      const ofConnection = ['connection', 'keep-alive', 'transfer-encoding'];
+      const headers = [...reply.headers].filter(([name]) => !ofConnection.includes(name));
+      res.writeHead(reply.status, Object.fromEntries(headers));
+      res.end(Buffer.from(await reply.arrayBuffer()));
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    const { port } = front.address() as AddressInfo;
+    const close = () => new Promise<void>((resolve) => void front.close(() => resolve()));
+    return { origin: `https://127.0.0.1:${port}`, close };
+  }
+  async function open({ prepare, origin = live.origin, ...options }: Options = {}): Promise<Watched> {
     const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });
-    const watched = new Watched(await context.newPage(), live.origin);
+    const watched = new Watched(await context.newPage(), origin);
     await prepare?.(watched.page);
-    await watched.page.goto(`${live.origin}/`);
+    await watched.page.goto(`${origin}/`);
     return watched;
   }
   /** Opens the console and uses the first key in it: the animals are there. */

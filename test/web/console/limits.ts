@@ -137,6 +137,36 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     ui.forgive(/net::ERR_FAILED/);
   });
 
+  it('shows what was wanted last, whatever reply comes late', async () => {
+    const path = (url: string) => `**/v1/${url}`;
+    const read = await ui.hold(path('pets?limit=20'));
+    await page.reload();
+    await ui.go('categories?limit=5');
+    await ui.see('#categories .position', 'Ids 1 to 5');
+    read();
+    await ui.see(ui.exchanges().first(), 'GET /v1/categories?limit=100'); // the names that stand beside animals
+    await ui.see('#categories .position', 'Ids 1 to 5');
+
+    const form = page.getByRole('form', { name: 'Edit this animal' });
+    await ui.go('animals/5');
+    await ui.see('#animals pre', '"id": 5,');
+    const saved = await ui.hold(path('pets/5'));
+    await ui.send(form, { Name: 'Five' }, 'Save');
+    await ui.go('animals/7');
+    await ui.see('#animals pre', '"id": 7,');
+    saved();
+    await ui.see(form.locator('.note'), 'Animal 5 is saved.');
+    assert.equal(await form.getByLabel('Name').inputValue(), 'Pip');
+    await ui.send(form, { Name: 'Seven' }, 'Save');
+    await ui.see('#animals pre', '"name": "Seven"');
+    const { length } = await live
+      .send<Pet[]>('GET /v1/pets?limit=100')
+      .then((all) => all.filter((one) => /^(Five|Seven)$/.test(one.name)));
+    assert.equal(length, 2, 'each animal has its own name');
+    await page.unrouteAll();
+    await ui.view('Animals');
+  });
+
   it('shows in sight what could not be read, and announces it', async () => {
     await ui.go('animals?limit=100');
     await ui.see('#animals .position', 'Ids 1 to 30');

@@ -337,6 +337,18 @@ describe('the console', { skip }, () => {
     );
   });
 
+  it('tells the protocol that was spoken', async () => {
+    const secure = await live.secure();
+    const ui = await live.open({ origin: secure.origin, ignoreHTTPSErrors: true });
+    await ui.useKey(live.key);
+    await ui.rowOf('Luna').waitFor();
+    const first = ui.exchanges().first();
+    await first.locator('summary').first().click();
+    await ui.see(first, /HTTP\/2 200 · headers[\s\S]*GET \/v1\/\S+ HTTP\/2 · headers/);
+    await ui.close();
+    await secure.close();
+  });
+
   it('says without JavaScript what to do instead, and shows no dead form', async () => {
     const ui = await live.open({ javaScriptEnabled: false });
     await ui.see('.plain', 'This page needs JavaScript');
@@ -353,6 +365,7 @@ describe('the console', { skip }, () => {
     await ui.rowOf('Berta').waitFor();
     const top = async (where: string) => (await ui.at(where).boundingBox())!.y;
     assert.ok((await top('#requests')) < (await top('#animals')), 'the requests come first');
+    assert.ok((await top('#animals tbody tr:first-child')) < (PHONE.height * 2) / 3, 'the list is in sight');
     assert.equal(await ui.exchanges().first().isVisible(), false, 'as one line');
     await ui.at('#requests > summary').click();
     await ui.see(ui.exchanges().first(), 'GET /v1/');
