@@ -37,17 +37,17 @@ export const HIDDEN = '[hidden]';
 export const withoutKeys = (text: string): string => text.replace(KEY, `$1${HIDDEN}`);
 
 /**
- * The part of a word that may be shown: of a key its kind, of a database's URL the scheme. From any other URL all that
- * stands between the scheme and the last `@` is left out, such as a user and a password.
+ * The part of a word that may be shown: of a key its kind, of a web address all but what stands between the scheme and
+ * the last `@`, such as a user and a password. Of any other URL, such as that of a database, the scheme alone.
  */
 export function withoutSecrets(word: string): string {
   const text = withoutKeys(word);
   const scheme = text.indexOf('://');
   const shown = text.slice(0, scheme + '://'.length);
   if (scheme === -1) return text;
-  return /postgres(?:ql)?:..$/.test(shown)
-    ? `${shown}…`
-    : shown + text.slice(Math.max(text.lastIndexOf('@') + 1, shown.length));
+  return /https?:..$/i.test(shown)
+    ? shown + text.slice(Math.max(text.lastIndexOf('@') + 1, shown.length))
+    : `${shown}…`;
 }
 
 /** Control characters (C0 except tab and line feed, DEL, C1), direction marks, line separators. */

@@ -60,7 +60,9 @@ const ALLOWED: Record<string, string> = {
     'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
     'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/shop.ts ' +
     'store/engine.ts store/model.ts text.ts',
-  'extras/postgres': 'access/limiter.ts clock.ts extra.ts json/int64.ts store',
+  'extras/postgres':
+    'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/store.ts ' +
+    'store/tables.ts',
 };
 const roomOf = (file: string) => file.split('/').slice(0, 2).join('/');
 

@@ -4,7 +4,7 @@
  * lock.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { batchLine } from '../../src/store/file/log-format.ts';
+import { batchLine } from '../../src/store/log-format.ts';
 import { type Counted, StoreError } from '../../src/store/model.ts';
 import type { Commit } from '../../src/store/store.ts';
 import { type Changes, split } from '../../src/store/tables.ts';

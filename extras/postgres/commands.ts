@@ -1,6 +1,6 @@
 /** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
 import type { Proof } from '../../src/store/engine.ts';
-import { prove, readBackup, snapshotLines } from '../../src/store/file/log-format.ts';
+import { prove, readBackup, snapshotLines } from '../../src/store/log-format.ts';
 import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
 import { contradictionIn, type Snapshot } from '../../src/store/tables.ts';
 import { type Address, addressOf } from './address.ts';

@@ -2,7 +2,7 @@
  * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
  * the batches behind that one, which are applied before anything is decided or answered.
  */
-import { changesIn, decodeLine } from '../../src/store/file/log-format.ts';
+import { changesIn, decodeLine } from '../../src/store/log-format.ts';
 import { StoreError, TABLE_NAMES } from '../../src/store/model.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';

@@ -16,12 +16,14 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { DamagedError, type Proof, VersionError } from '../engine.ts';
-import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
-import { integer, objectIn, table } from '../schema.ts';
-import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from '../tables.ts';
+import { DamagedError, type Proof, VersionError } from './engine.ts';
+import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
+import { integer, objectIn, table } from './schema.ts';
+import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from './tables.ts';
 
 const FORMAT = 4;
+export const CUT_OR_RESTORE =
+  'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
 /** A line of rows ends behind the row that brings it to this length: requests wait while one is made. */
 const UNITS_PER_LINE = 32 * 1024;
@@ -169,7 +171,7 @@ export async function readLog(
   let [lastLine, length] = [0, 0];
   let rest: Buffer = Buffer.alloc(0);
   const damaged = (what: string) =>
-    new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? undefined : ONLY_A_BACKUP));
+    new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP));
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * The interface of the store: rows in six tables, reads, and transactions. Both engines (a file, PostgreSQL) implement
- * it, and those who read and write rows know nothing else of them.
+ * The interface of the store: rows in six tables, reads, and transactions. Every engine implements it,
+ * and those who read and write rows know nothing else of them.
  */
 import { DAY_MS } from '../clock.ts';
 import { int64, integer, listOf, oneOf, optional, type TableSchema, table, text } from './schema.ts';

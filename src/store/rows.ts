@@ -172,7 +172,7 @@ export class MapRows<R extends Row> {
 
 /**
  * The replays of Idempotency-Keys, in the order in which they were put. For one caller that is the order of their
- * moments, even if a lab has moved them, since it moves all of a caller's. One that is 24 hours old counts as absent at
+ * moments, and stays it if moments are moved, since all of a caller's are. One that is 24 hours old counts as absent at
  * once, and leaves memory with a later batch. That is not logged: every reader sees that it has ended.
  */
 export class Replays extends MapRows<Replay> {

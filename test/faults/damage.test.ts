@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { DamagedError } from '../../src/store/engine.ts';
-import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
+import { encodeLine } from '../../src/store/log-format.ts';
 import type { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { below, seeded } from '../random.ts';

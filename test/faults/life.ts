@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { MemoryLimiter } from '../../src/access/usage.ts';
 import { Directory } from '../../src/store/file/directory.ts';
-import { rowLines } from '../../src/store/file/log-format.ts';
 import { openFileStore, readStore } from '../../src/store/file/store.ts';
+import { rowLines } from '../../src/store/log-format.ts';
 import { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { below, oneOf, type Random } from '../random.ts';

@@ -8,8 +8,8 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
 import { DamagedError, VersionError } from '../../src/store/engine.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
+import { encodeLine } from '../../src/store/log-format.ts';
 import { quiet } from '../faults/life.ts';
 
 const options = { clock: systemClock, log: quiet };

@@ -24,7 +24,7 @@ it('without --store nothing of the engine on PostgreSQL is loaded', async (t) =>
   const { result } = JSON.parse(readFileSync(path.join(dir, 'loaded', report), 'utf8'));
   const urls = result.map(({ url }: { url: string }) => url).join('\n');
   assert.match(urls, /\/src\/store\/file\/store\.ts$/m);
-  assert.doesNotMatch(urls, /\/src\/postgres\/|\/node_modules\/pg[/-]/);
+  assert.doesNotMatch(urls, /\/extras\/postgres\/(?!extra\.ts)|\/node_modules\/pg[/-]/);
 });
 
 it('no value of --store is printed, whatever is wrong with it', async (t) => {

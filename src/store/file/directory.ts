@@ -7,8 +7,8 @@
  * `LOCK` was written, the file with the next number is the current one.
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
+import { decodeLine, encodeLine, type Header } from '../log-format.ts';
 import type { Disk } from './disk.ts';
-import { decodeLine, encodeLine, type Header } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';

@@ -15,11 +15,11 @@
  * A write that fails there ends the compaction alone. The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
+import { batchLine, type Header, type LogFile, snapshotLines } from '../log-format.ts';
 import { StoreError } from '../model.ts';
 import type { Changes, Tables } from '../tables.ts';
 import type { Directory } from './directory.ts';
 import { isNoRoom, piecesOf } from './disk.ts';
-import { batchLine, type Header, type LogFile, snapshotLines } from './log-format.ts';
 
 /** A file is compacted when it is longer than this, and than twice its rows. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
