@@ -185,7 +185,7 @@ test('one signal ends any number of calls, and Node warns of none', async (t) =>
 test('nothing is left behind that keeps the process running', async () => {
   const source = `
     import { createServer } from 'node:http';
-    import { PetstoreClient } from './client/client.ts';
+    import { PetstoreClient } from './extras/client/client.ts';
     const codeOf = (call) => call.then(() => 'done', (error) => error.code);
     const server = createServer((req, res) => {
       if (req.method === 'GET') return res.end('{"id":1}');
@@ -198,7 +198,7 @@ test('nothing is left behind that keeps the process running', async () => {
       server.closeAllConnections();
       console.log(codes.join(' '));
     });`;
-  const cwd = fileURLToPath(new URL('../..', import.meta.url));
+  const cwd = fileURLToPath(new URL('../../..', import.meta.url));
   const words = ['--import', 'tsx', '--input-type=module', '--eval', source];
   const { stdout } = await promisify(execFile)(process.execPath, words, { cwd, timeout: 50_000 });
   assert.equal(stdout, 'done aborted\n');
