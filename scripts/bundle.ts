@@ -17,20 +17,21 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-/** The built-in example, the OpenAPI document, and what stands in the folders `assets` of extras. */
-function assetPaths(): string[] {
-  const filesIn = (folder: string) => readdirSync(ROOT + folder).map((name) => `${folder}/${name}`);
+const filesIn = (folder: string): string[] => readdirSync(ROOT + folder).map((name) => `${folder}/${name}`);
+const exists = (path: string): boolean => existsSync(ROOT + path);
+
+/**
+ * The texts that the program needs, by path: the built-in example, the OpenAPI document, and of each extra what stands in
+ * its folder `assets` and what its `assets.ts` makes.
+ */
+async function readAssets(): Promise<Record<string, string>> {
   const folders = filesIn('extras').map((folder) => `${folder}/assets`);
-  const ofExtras = folders.filter((folder) => existsSync(ROOT + folder)).flatMap(filesIn);
-  return ['data/seed.json', 'src/service/openapi.json', ...ofExtras];
-}
-
-const readAssets = () => Object.fromEntries(assetPaths().map((path) => [path, readFileSync(ROOT + path, 'utf8')]));
-
-/** The console's page, where there is a console. */
-async function builtPage(): Promise<string> {
-  const builder = `${ROOT}src/web/build.ts`;
-  return existsSync(builder) ? (await import(builder)).buildPage() : '';
+  const paths = ['data/seed.json', 'src/service/openapi.json', ...folders.filter(exists).flatMap(filesIn)];
+  const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(ROOT + path, 'utf8')]));
+  for (const maker of folders.map((folder) => `${folder}.ts`).filter(exists)) {
+    Object.assign(texts, (await import(ROOT + maker)).assets());
+  }
+  return texts;
 }
 
 /** Gives the files that went into it, from the root. */
@@ -57,8 +58,7 @@ async function optionsOf(wanted: Wanted): Promise<BuildOptions> {
     define: {
       PETSTORE_VERSION: JSON.stringify(packageVersion()),
       PETSTORE_COMMIT: JSON.stringify(commit),
-      EMBEDDED_ASSETS: JSON.stringify(readAssets()),
-      EMBEDDED_PAGE: JSON.stringify(await builtPage()),
+      EMBEDDED_ASSETS: JSON.stringify(await readAssets()),
     },
   };
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 /** By path, put in by the bundler: the bundled program needs no files beside it. */
 declare const EMBEDDED_ASSETS: Record<string, string> | undefined;
 
-/** `path`: from the root of the source tree. `assetPaths` in `scripts/bundle.ts` names those that a bundle has. */
+/** `path`: from the root of the source tree. `readAssets` in `scripts/bundle.ts` names those that a bundle has. */
 export function asset(path: string): string {
   return typeof EMBEDDED_ASSETS === 'undefined'
     ? readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')

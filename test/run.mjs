@@ -18,7 +18,7 @@ const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 
 /** What takes longest begins first, so that none runs alone at the end. */
 const LONGEST = [
-  'test/web/console',
+  'extras/console/test/console',
   'extras/postgres/test/faults',
   'extras/postgres/test/wire',
   'test/http',
@@ -37,7 +37,7 @@ const LONGEST = [
  * more time to start than most of them take. Their tests leave nothing behind in it.
  */
 const IN_ONE_PROCESS =
-  /^(test\/(access|http|json|service|shop|store|web)|extras\/(client|lab)\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
+  /^(test\/(access|http|json|service|shop|store)|extras\/(client|console|lab)\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
 /** Of these all together. */
 const SMALL = /^test\/(access|json|service|shop|store)$/;
 

@@ -52,10 +52,9 @@ const ALLOWED: Record<string, string> = {
   'src/operator': '*',
   'src/extra.ts': 'operator service/routes.ts store/engine.ts',
   'src/main.ts': 'operator/run.ts',
-  'src/web': 'assets.ts http/errors.ts text.ts',
   'extras/client': 'http/errors.ts json/int64.ts store/model.ts',
   'extras/console':
-    'extra.ts operator/listening.ts operator/options.ts operator/version.ts service/pages.ts web/console.ts',
+    'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/pages.ts text.ts',
   'extras/lab':
     'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
     'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/shop.ts ' +

@@ -3,14 +3,25 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { markup } from '../text.ts';
+import { asset } from '../../src/assets.ts';
+import { markup } from '../../src/text.ts';
 
 const sourceOf = (name: string): string => fileURLToPath(new URL(`./page/${name}`, import.meta.url));
 /** Browsers of three years. */
 const TARGET = ['chrome119', 'firefox120', 'safari17'];
 
+const PAGE = 'extras/console/page.html';
+
+/** Put in by the bundler; missing where the program runs from source. */
+declare const PETSTORE_VERSION: string | undefined;
+
+/** What a bundle of the program has of the console: it needs no files beside it, and no esbuild. */
+export const assets = (): Record<string, string> => ({ [PAGE]: builtPage() });
+
+export const page = (): string => (typeof PETSTORE_VERSION === 'undefined' ? builtPage() : asset(PAGE));
+
 /** Style and script are within it, and the policy under which nothing else may run. In `{{}}` stands what a server fills in. */
-export function buildPage(): string {
+function builtPage(): string {
   const [style, script] = [bundle('main.css'), bundle('main.ts')];
   return readFileSync(sourceOf('page.html'), 'utf8')
     .replace('{{policy}}', () => markup(policy(script, style)))

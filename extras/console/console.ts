@@ -1,6 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
-import { markup, shellWord } from '../text.ts';
-import { buildPage } from './build.ts';
+import { markup, shellWord } from '../../src/text.ts';
+import { page } from './assets.ts';
 
 interface Running {
   /** The address for clients of the service; ends in `/v1`. */
@@ -15,9 +15,6 @@ interface Running {
   lab: boolean;
 }
 
-/** What `buildPage` makes, put in by the bundler: the built program needs no files beside it, and no esbuild. */
-declare const EMBEDDED_PAGE: string | undefined;
-
 const DEFAULT_DATA = 'data';
 
 /** What the policy in the page cannot say of itself. Its type is `text/html; charset=utf-8`. */
@@ -28,7 +25,7 @@ export const CONSOLE_HEADERS = [
 
 /** The page as HTML. From source it is put together first. */
 export function consolePage(running: Running): string {
-  return (typeof EMBEDDED_PAGE === 'undefined' ? buildPage() : EMBEDDED_PAGE)
+  return page()
     .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => markup(`${running.program} ${words}${storeOption(running)}`))
     .replaceAll('{{url}}', () => markup(running.url))
     .replace('{{lab}}', String(running.lab));

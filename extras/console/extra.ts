@@ -4,7 +4,7 @@ import { isLoopback } from '../../src/operator/listening.ts';
 import { flag } from '../../src/operator/options.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
 import { pageEndpoint } from '../../src/service/pages.ts';
-import { CONSOLE_HEADERS, consolePage } from '../../src/web/console.ts';
+import { CONSOLE_HEADERS, consolePage } from './console.ts';
 
 export const console: Extra = {
   options: { noConsole: flag('serve no console at /') },

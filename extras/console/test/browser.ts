@@ -10,7 +10,7 @@ import { basename, join } from 'node:path';
 import { after, before } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { program, serveProgram } from '../../extras/program.ts';
+import { program, serveProgram } from '../../program.ts';
 
 export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 export const ARGS = [
@@ -22,7 +22,7 @@ export const ARGS = [
   // The client's page is nowhere, and chromium's own pages beside each window take a tenth of all the time.
   '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,WebUIOmniboxPopup,WebUIOmniboxAimPopup,PaintHolding',
 ];
-const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
+const SEED = new URL('../../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */
 export const WAIT_MAX_MS = 45_000;
 

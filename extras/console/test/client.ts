@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { build } from 'esbuild';
-import { skip, stage } from '../browser.ts';
+import { skip, stage } from './browser.ts';
 
 const ORIGIN = 'http://shop.test';
 const live = stage('--cors-origin', ORIGIN);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { PHONE, skip, stage, type Watched } from '../browser.ts';
+import { PHONE, skip, stage, type Watched } from './browser.ts';
 
 const live = stage();
 const WIDE = { width: 1280, height: 860 };

@@ -1,7 +1,7 @@
 /** The lab on the console. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setsClock, skip, stage, type Watched } from '../browser.ts';
+import { setsClock, skip, stage, type Watched } from './browser.ts';
 
 const live = stage('--lab', '--environment', 'staging');
 const METHOD = /^(?:get|post|put|patch|delete)$/;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { PHONE, setsClock, skip, stage, type Watched } from '../browser.ts';
+import { PHONE, setsClock, skip, stage, type Watched } from './browser.ts';
 
 const BAN_AFTER = 3;
 const live = stage('--ban-after', String(BAN_AFTER), '--lab', '--environment', 'staging');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { serving, temporary } from '../../extras/program.ts';
-import { checkPage } from '../service/document.ts';
+import { checkPage } from '../../../test/service/document.ts';
+import { serving, temporary } from '../../program.ts';
 
 test('a server prints where its console is, at an address that works, above the key', async (t) => {
   const dir = await temporary(t);

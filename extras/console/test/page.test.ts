@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { consolePage } from '../../src/web/console.ts';
-import { asTyped, indented, readJson } from '../../src/web/page/json.ts';
+import { consolePage } from '../console.ts';
+import { asTyped, indented, readJson } from '../page/json.ts';
 
 const RUNNING = { url: 'http://127.0.0.1:8080/v1', program: 'petstore', data: 'data', isPublic: false, lab: false };
 

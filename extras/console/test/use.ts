@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { PATIENT } from '../../../extras/program.ts';
-import { PHONE, skip, stage, type Watched } from '../browser.ts';
+import { PATIENT } from '../../program.ts';
+import { PHONE, skip, stage, type Watched } from './browser.ts';
 
 const live = stage();
 const MARKUP = '<img src=x onerror=alert(1)>';
