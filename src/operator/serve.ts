@@ -103,7 +103,7 @@ async function start(given: AllSettings, { program, steps, log, fail }: Surround
     const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
     void printFirstSteps(lines, origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
-    const shown = { ...settings, store: storeName(settings), data: undefined };
+    const shown = { ...settings, store: storeName(settings), data: undefined }; // no URL, in which a password may be
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
       await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
