@@ -6,8 +6,7 @@ runInstead('extras/main.ts');
 
 export * from '../test/program.ts';
 
-/** What another extra has, for tests of two together. Undefined: that extra is not here. `file`: from `extras/`. */
-export async function beside<T>(file: string): Promise<T | undefined> {
-  const url = new URL(file, import.meta.url);
-  return existsSync(url) ? import(url.href) : undefined;
+/** Why a test of two extras together is skipped; false: the other one is here. */
+export function without(extra: string): string | false {
+  return existsSync(new URL(extra, import.meta.url)) ? false : `extras/${extra} is not here`;
 }

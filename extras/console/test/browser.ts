@@ -10,7 +10,7 @@ import { basename, join } from 'node:path';
 import { after, before } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { program, serveProgram } from '../../program.ts';
+import { program, serveProgram, without } from '../../program.ts';
 
 export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 export const ARGS = [
@@ -27,6 +27,9 @@ const SEED = new URL('../../../data/seed.json', import.meta.url).pathname;
 export const WAIT_MAX_MS = 45_000;
 
 export const skip = CHROMIUM === undefined && 'no chromium is installed here (/usr/bin/chromium)';
+
+/** The words for a server with the lab, where that is here. */
+export const LAB = without('lab') ? [] : ['--lab', '--environment', 'staging'];
 
 const WIDE = { width: 1280, height: 860 };
 export const PHONE = { width: 390, height: 844 };

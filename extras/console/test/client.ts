@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { build } from 'esbuild';
+import { without } from '../../program.ts';
 import { skip, stage } from './browser.ts';
 
 const ORIGIN = 'http://shop.test';
@@ -23,7 +24,7 @@ const USES = `async ([baseUrl, key]) => {
 }`;
 
 it('the client: on a page that came without TLS all works, and all that a reply says can be read', {
-  skip,
+  skip: skip || without('client'),
 }, async () => {
   const { page } = await live.open();
   await page.route(`${ORIGIN}/`, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }));

@@ -1,13 +1,14 @@
 /** The lab on the console. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setsClock, skip, stage, type Watched } from './browser.ts';
+import { without } from '../../program.ts';
+import { LAB, setsClock, skip, stage, type Watched } from './browser.ts';
 
-const live = stage('--lab', '--environment', 'staging');
+const live = stage(...LAB);
 const METHOD = /^(?:get|post|put|patch|delete)$/;
 type Document = { paths: Record<string, Record<string, { operationId: string; tags: string[] }>> };
 
-describe('the lab on the console', { skip }, () => {
+describe('the lab on the console', { skip: skip || without('lab') }, () => {
   let ui: Watched;
   const part = (name: string) => ui.page.getByRole('region', { name, exact: true });
   /** It looks every three seconds whether something has changed. */

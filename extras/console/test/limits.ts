@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { PHONE, setsClock, skip, stage, type Watched } from './browser.ts';
+import { without } from '../../program.ts';
+import { LAB, PHONE, setsClock, skip, stage, type Watched } from './browser.ts';
 
 const BAN_AFTER = 3;
-const live = stage('--ban-after', String(BAN_AFTER), '--lab', '--environment', 'staging');
+const live = stage('--ban-after', String(BAN_AFTER), ...LAB);
 type Pet = { id: number; name: string };
 
 async function bannedKey() {
@@ -167,7 +168,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await ui.view('Animals');
   });
 
-  it('shows in sight what could not be read, and announces it', async () => {
+  it('shows in sight what could not be read, and announces it', { skip: without('lab') }, async () => {
     await ui.go('animals?limit=100');
     await ui.see('#animals .position', 'Ids 1 to 30');
     await live.send('POST /lab/faults', { kind: 'status', status: 500, operation: 'listPets' });
@@ -226,7 +227,9 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     ui.forgive(/net::ERR_FAILED/);
   });
 
-  it('adds one animal from the reference, though the browser repeats the request, or Enter is pressed twice', async () => {
+  it('adds one animal from the reference, though the browser repeats the request, or Enter is pressed twice', {
+    skip: without('lab'),
+  }, async () => {
     await ui.go('reference/createPet');
     const trial = ui.at('#operation-createPet');
     const body = trial.getByLabel('Body, as JSON');

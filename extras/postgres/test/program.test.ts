@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { program, type Serving, serving, temporary } from '../../program.ts';
+import { program, type Serving, serving, temporary, without } from '../../program.ts';
 import { onDatabase } from './database.ts';
 import { replica, until } from './replicas.ts';
 
@@ -184,7 +184,7 @@ onDatabase('the program on PostgreSQL', (database) => {
     }
   });
 
-  it('the lab of one server sees at once what was done at another', async (t) => {
+  it('the lab of one server sees at once what was done at another', { skip: without('lab') }, async (t) => {
     const store = ['--store', database().url('lab')];
     const lab = [...store, '--lab', '--environment', 'staging'];
     const a = await serving(t, [...lab, '--first-key', 'free']);
