@@ -1,0 +1,70 @@
+/** Each extra goes with its folder and its line of the list, and all of them do: what is left goes on. */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { temporary } from './program.ts';
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const { NODE_TEST_CONTEXT: _, TEST_BUNDLES: __, TEST_PROGRAM: ___, ...env } = process.env; // of this run of tests
+const EXTRAS = readdirSync(path.join(ROOT, 'extras'), { withFileTypes: true })
+  .filter((one) => one.isDirectory())
+  .map(({ name }) => name);
+
+/** A copy of the tree without these extras. */
+async function copyWithout(t: TestContext, names: readonly string[]): Promise<string> {
+  const cwd = await temporary(t);
+  const files = execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' }).split('\0').slice(0, -1);
+  for (const file of files) {
+    mkdirSync(path.join(cwd, path.dirname(file)), { recursive: true });
+    cpSync(path.join(ROOT, file), path.join(cwd, file));
+  }
+  symlinkSync(path.join(ROOT, 'node_modules'), path.join(cwd, 'node_modules'));
+  execFileSync('git', ['init', '-q'], { cwd }); // the linter leaves out what git ignores
+  for (const name of names) rmSync(path.join(cwd, 'extras', name), { recursive: true });
+  const list = path.join(cwd, 'extras/list.ts');
+  const isLeft = (line: string) => !names.some((name) => line.includes(`'./${name}/extra.ts'`));
+  const lines = readFileSync(list, 'utf8').split('\n').filter(isLeft);
+  const isEmpty = !lines.some((line) => line.startsWith('export'));
+  writeFileSync(list, isEmpty ? 'export {};\n' : lines.join('\n'));
+  return cwd;
+}
+
+/** The printed line, typed as it stands, lists the animals. */
+async function startsAndAnswers(cwd: string): Promise<void> {
+  const child = spawn('npm', ['start', '--silent', '--', '--port', '0'], { cwd, env, detached: true });
+  try {
+    for await (const line of createInterface(child.stdout)) {
+      if (!line.startsWith('curl ')) continue;
+      const { stdout } = await run('sh', ['-c', line]);
+      assert.equal(JSON.parse(stdout).length, 20);
+      return;
+    }
+    assert.fail('it ended before it printed the line');
+  } finally {
+    process.kill(-child.pid!, 'SIGKILL');
+  }
+}
+
+for (const names of [...EXTRAS.map((name) => [name]), EXTRAS]) {
+  test(`without ${names.join(', ')}: types, style, a start, and the tests of what is left`, async (t) => {
+    const cwd = await copyWithout(t, names);
+    const isAlone = names === EXTRAS;
+    const tests = isAlone ? ['test'] : ['test/tidy.test.ts', 'extras'];
+    for (const words of [
+      ['run', 'typecheck'],
+      ['run', 'lint'],
+      ['test', '--', ...tests],
+    ]) {
+      await run('npm', words, { cwd, env, maxBuffer: 2 ** 26 }).catch(({ stdout, stderr }) =>
+        assert.fail(`npm ${words.join(' ')}\n${stdout}${stderr}`),
+      );
+    }
+    await startsAndAnswers(cwd);
+  });
+}
