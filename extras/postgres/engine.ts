@@ -22,7 +22,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const address = addressOf(url);
   log?.info('connecting to the database');
   const { now, hasStandby } = await withSession(address, (session) =>
-    openTables(session, address.schema, mustExist || readOnly),
+    openTables(session, address.schema, { mustExist, readOnly }),
   );
   if (address.warning) log?.warn(address.warning);
   if (!hasStandby) log?.warn(NO_STANDBY);

@@ -2,13 +2,14 @@
  * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
  * the batches behind that one, which are applied before anything is decided or answered.
  */
+import { VersionError } from '../../src/store/engine.ts';
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
 import { StoreError, TABLE_NAMES } from '../../src/store/model.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';
-import { damaged, HEAD_IS_NOT_LAST, type Position, readAll } from './tables.ts';
+import { columnsIn, damaged, HEAD_IS_NOT_LAST, type Position, readAll } from './tables.ts';
 
 /** The most batches that one statement brings. */
 const TAIL_BATCHES = 128;
@@ -58,7 +59,12 @@ export class Replica {
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
     if (own?.id !== from.id) await this.#catchUp(session, from, own);
-    for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
+    try {
+      for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
+    } catch (error) {
+      await this.#endIfNewer(session);
+      throw this.fail(error as StoreError);
+    }
     if (later.length + 1 === TAIL_BATCHES) await this.query(session);
     return results;
   }
@@ -72,19 +78,27 @@ export class Replica {
 
   #applyNext(at: Position, line: string): void {
     if (at.batch <= this.#at.batch) return;
-    if (at.batch !== this.#at.batch + 1) throw this.fail(damaged(`batch ${this.#at.batch + 1} is missing`));
+    if (at.batch !== this.#at.batch + 1) throw damaged(`batch ${this.#at.batch + 1} is missing`);
     try {
       const content = decodeLine(Buffer.from(line));
       if (content === undefined) throw new Error('it is not as it was written');
       this.apply(at, changesIn(content));
     } catch (error) {
-      throw this.fail(damaged(`batch ${at.batch}: ${(error as Error).message}`));
+      throw damaged(`batch ${at.batch}: ${(error as Error).message}`);
     }
+  }
+
+  /** A batch or a row that cannot be read may be of a newer version, which is no damage. */
+  async #endIfNewer(session: Session): Promise<void> {
+    await columnsIn(session).catch((error) => {
+      throw error instanceof VersionError ? this.fail(new StoreError('closed', error.message)) : error;
+    });
   }
 
   /** The last batch of this replica is not in `changes`, which begins with `first` from there on. Throws. */
   async #catchUp(session: Session, from: Position, first: Row | undefined): Promise<never> {
     if (first !== undefined && first.batch > from.batch) {
+      await this.#endIfNewer(session);
       this.#loading ??= this.load().finally(() => (this.#loading = undefined));
       await this.#loading;
       throw new DatabaseError('its tail no longer reached back to this replica, which has read all rows anew');
