@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { exchange, requestsOf } from '../raw.ts';
@@ -200,4 +201,17 @@ test('a drain ends in time, whatever clients have begun', async (t) => {
   await service.service.drain(500);
   const ms = performance.now() - began;
   assert.ok(ms >= 490, `after ${ms} ms`);
+});
+
+test('a request that reaches a connection while the service stops is refused, and not reset', async (t) => {
+  const { service, port, key } = await serviceFor(t);
+  const { get } = requestsOf(key);
+  const client = net.connect(port, '127.0.0.1');
+  client.write(get());
+  await once(client, 'data');
+  const drained = service.drain(5_000);
+  await wait(50);
+  client.write(get());
+  assert.match(await text(client), /^HTTP\/1\.1 503 [\s\S]*Connection: close/);
+  await drained;
 });
