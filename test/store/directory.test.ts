@@ -158,6 +158,37 @@ test('a renamed file is told as such, and LOCK that was lost or destroyed keeps 
   await refused(dir, /says that it is store-000002/, DamagedError);
 });
 
+test('no file of another store is removed, also where LOCK is missing or destroyed', async (t) => {
+  const [dir, otherDir] = [temporary(t), temporary(t)];
+  const own = await newStore(dir);
+  const lock = join(dir, 'LOCK');
+  const strange = fs.readFileSync(await newStore(otherDir));
+  const [lockBytes, ownBytes] = [fs.readFileSync(lock), fs.readFileSync(own)];
+  const flipped = Buffer.from(lockBytes);
+  flipped[30] ^= 1;
+  for (const ruin of [() => fs.truncateSync(lock), () => fs.writeFileSync(lock, flipped)]) {
+    for (const name of ['store-000001.jsonl', 'store-000003.jsonl', 'store-000009.jsonl']) {
+      ruin();
+      fs.writeFileSync(join(dir, name), strange, { mode: 0o600 });
+      await refused(dir, new RegExp(`${dir}: .*unknown which is the store: .*${name}`), DamagedError);
+      assert.deepEqual([fs.readFileSync(own), fs.readFileSync(join(dir, name))], [ownBytes, strange]);
+      fs.rmSync(join(dir, name));
+    }
+  }
+  // A crash before LOCK was first written may leave two files of one store.
+  const engine = await openFileStore(dir, options);
+  await engine.compact();
+  await engine.close();
+  fs.writeFileSync(own, ownBytes, { mode: 0o600 });
+  fs.rmSync(lock);
+  await (await openFileStore(dir, options)).close();
+  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000003.jsonl']);
+  // Where LOCK names the store's file, an older one of another store is left alone.
+  fs.writeFileSync(join(dir, 'store-000001.jsonl'), strange, { mode: 0o600 });
+  await (await openFileStore(dir, options)).close();
+  assert.deepEqual(fs.readFileSync(join(dir, 'store-000001.jsonl')), strange);
+});
+
 test('what another version wrote is no damage, and stays', async (t) => {
   for (const [members, what] of [
     [{ format: 5 }, /a newer version of petstore, in format 5/],

@@ -19,6 +19,7 @@ const LIKE_OURS = /^store-.*\.jsonl/;
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
+const MAX_HEADER_BYTES = 8 * 1024;
 const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
@@ -70,7 +71,9 @@ export class Directory {
   async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
     const { disk } = this;
     const current = await this.#readCurrent();
-    const newest = this.#newest();
+    const files = this.#files();
+    if (current === undefined) await this.#mustBeOneStore(files);
+    const newest = files.at(-1) ?? 0;
     const least = current?.file ?? newest;
     if (least === 0) return undefined;
     const fd = newest === least || newest === least + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
@@ -80,7 +83,10 @@ export class Directory {
     throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(least)} is the newest file`, MOVE_AWAY);
   }
 
-  /** Makes the names of files durable, then writes `LOCK`, and only then removes all other files of the store. */
+  /**
+   * Makes the names of files durable, then writes `LOCK`, and only then removes temporary files, and all other files of
+   * this store: one of another store stays.
+   */
   async setCurrent({ store, file }: Current): Promise<void> {
     const { disk, path } = this;
     await disk.syncDirectory(path);
@@ -88,8 +94,10 @@ export class Directory {
     await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
     await disk.sync(this.#lock!);
     for (const name of disk.list(path) ?? []) {
-      // If one stays, the next start tries again.
-      if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
+      const [, , temporary] = OURS.exec(name) ?? [];
+      const isOld = OURS.test(name) && name !== fileName(file);
+      if (!isOld || (temporary === undefined && (await this.#storeOf(`${path}/${name}`)) !== store)) continue;
+      await disk.unlink(`${path}/${name}`).catch(() => {}); // if one stays, the next start tries again
     }
   }
 
@@ -98,17 +106,45 @@ export class Directory {
     if (this.#lock !== undefined) this.disk.unlock(this.#lock);
   }
 
-  /** The highest number of a file; 0: there is none. */
-  #newest(): number {
-    let newest = 0;
+  /** The numbers of the files, the lowest first. */
+  #files(): number[] {
+    const numbers: number[] = [];
     for (const name of this.disk.list(this.path) ?? []) {
       const [, number, temporary] = OURS.exec(name) ?? [];
       if (number === undefined && LIKE_OURS.test(name)) {
         throw new DamagedError(`${this.path}/${name}`, 'no file of the store has such a name', MOVE_AWAY);
       }
-      if (number !== undefined && temporary === undefined) newest = Math.max(newest, Number(number));
+      if (number !== undefined && temporary === undefined) numbers.push(Number(number));
     }
-    return newest;
+    return numbers.sort((a, b) => a - b);
+  }
+
+  /** Without `LOCK`, several files are one store only as a crash in a compaction leaves them: two, one after the other. */
+  async #mustBeOneStore(files: readonly number[]): Promise<void> {
+    const [first, second] = files;
+    if (second === undefined) return;
+    const stores = await Promise.all(files.map((file) => this.#storeOf(this.pathOf(file))));
+    if (files.length === 2 && second === first + 1 && stores[0] !== undefined && stores[0] === stores[1]) return;
+    const names = files.map(fileName).join(', ');
+    throw new DamagedError(
+      this.path,
+      `LOCK is missing or destroyed, and it is unknown which is the store: ${names}`,
+      MOVE_AWAY,
+    );
+  }
+
+  /** The store's id in the header of a file; undefined: it has no header. */
+  async #storeOf(path: string): Promise<unknown> {
+    const { disk } = this;
+    const fd = disk.openToRead(path);
+    if (fd === undefined) return undefined;
+    try {
+      const bytes = Buffer.alloc(MAX_HEADER_BYTES);
+      const header = bytes.subarray(0, await disk.read(fd, bytes, 0));
+      return decodeLine(header.subarray(0, Math.max(0, header.indexOf('\n'))))?.store;
+    } finally {
+      disk.close(fd);
+    }
   }
 
   /** Undefined: it was never written as a whole, or has been destroyed. */
