@@ -42,12 +42,12 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const commit: Commit = async (decide) => {
     const began = clock.now();
     await batches.commit(decide).catch((error) => {
-      onWriteFailure(error);
+      if (error.failure !== 'full') onWriteFailure(error); // the store tells that
       throw error;
     });
     onBatch?.(clock.now() - began);
   };
-  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, commit });
+  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, isServing: true, commit });
   const onFailure = warner('requests');
   const limiter = new PostgresLimiter({ connection: takes, replica, clock, banAfter, onTime: time.observe, onFailure });
   const compacting = setInterval(() => void compact(address).catch(() => {}), COMPACT_EVERY_MS).unref();

@@ -3,7 +3,7 @@
  * They run one after the other, each on the rows that those before it will leave. One that throws leaves nothing, and
  * disturbs no other.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, onceAMinute } from '../clock.ts';
 import type { Log } from './engine.ts';
 import { type Reads, type Store, StoreError, type Transaction } from './model.ts';
 import type { Changes, Tables } from './tables.ts';
@@ -42,6 +42,8 @@ export interface StoreOptions {
   readonly commit: Commit;
   readonly maxBytes?: number;
   readonly log?: Log;
+  /** True: refusals because it is full are logged. A command tells of its failure itself. */
+  readonly isServing?: boolean;
 }
 
 export class GroupCommitStore implements Store {
@@ -53,6 +55,7 @@ export class GroupCommitStore implements Store {
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
+  readonly #mayWarn = onceAMinute(() => this.now());
 
   constructor(options: StoreOptions) {
     [this.id, this.read, this.#options] = [options.id, options.tables, options];
@@ -88,6 +91,7 @@ export class GroupCommitStore implements Store {
         for (const answer of batch) answer();
         this.#warnIfNearlyFull();
       } catch (error) {
+        this.#warnIfFull(error);
         if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
         for (const answer of batch) answer(error as StoreError);
       }
@@ -120,6 +124,7 @@ export class GroupCommitStore implements Store {
         const result = draft.run(work);
         answer = (lost) => (lost ? reject(lost) : resolve(result));
       } catch (error) {
+        this.#warnIfFull(error);
         // What it has thrown may tell of rows that are lost with the batch.
         answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
       }
@@ -128,6 +133,13 @@ export class GroupCommitStore implements Store {
     }
     this.#waiting.splice(0, count);
     return draft.changes;
+  }
+
+  /** Clients get 507. Once a minute. */
+  #warnIfFull(error: unknown): void {
+    const { log, isServing } = this.#options;
+    if (!isServing || !(error instanceof StoreError && error.failure === 'full') || !this.#mayWarn()) return;
+    log?.warn(`writes are refused: ${error.message}`);
   }
 
   #warnIfNearlyFull(): void {

@@ -145,5 +145,6 @@ test(
     const { exit, stderr } = await server.stop();
     assert.equal(exit, 0, stderr);
     assert.match(stderr, /"level":"warn","message":"the last usage could not be written, and is lost","keys":1/);
+    assert.match(stderr, /"level":"warn","message":"writes are refused: there is no room on the disk/);
   },
 );

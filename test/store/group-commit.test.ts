@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { StoreError, type Transaction } from '../../src/store/model.ts';
 import type { Changes } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
+import { quiet } from '../faults/life.ts';
 import { memoryStore } from './memory-store.ts';
 import { newKey } from './plain-model.ts';
 
@@ -176,6 +177,33 @@ test('animals and categories that grow count against the maximum; what closes an
     tx.pets.put({ ...long(length), status: 'available' });
   });
   await store.write((tx) => tx.keys.put({ ...newKey('a'), id: 1, revokedAt: 2 }));
+});
+
+test('writes that are refused as full are told once a minute', async () => {
+  const said: string[] = [];
+  const log = { ...quiet, warn: (message: string) => void said.push(message) };
+  const clock = new SetClock();
+  const store = memoryStore({
+    maxBytes: 2 ** 20,
+    clock,
+    log,
+    onBatch: () => Promise.reject(new StoreError('full', 'no room')),
+  });
+  for (const ms of [0, 59_999, 1, 0]) {
+    clock.advance(ms);
+    await assert.rejects(store.write(add), { failure: 'full' });
+  }
+  const isFull = store.write((tx) => {
+    for (let n = 0; n < 3_000; n++) tx.categories.put({ id: n, name: 'x'.repeat(400) });
+  });
+  clock.advance(60_000);
+  await assert.rejects(isFull, { failure: 'full' });
+  const refused = 'writes are refused: ';
+  assert.deepEqual(said, [
+    `${refused}no room`,
+    `${refused}no room`,
+    `${refused}the store has reached its maximum of 1 MB`,
+  ]);
 });
 
 test('a transaction that no line of the log could hold is refused, and leaves nothing', async () => {

@@ -1,16 +1,23 @@
 /** A store in memory alone, for tests of what stands on it: the same transactions, and nothing on a disk. */
 import { type Clock, systemClock } from '../../src/clock.ts';
+import type { Log } from '../../src/store/engine.ts';
 import { GroupCommitStore, storeTime } from '../../src/store/store.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
   readonly maxBytes?: number;
+  readonly log?: Log;
   /** Called with each batch before it is applied: it may take its time, or throw a StoreError. */
   readonly onBatch?: (changes: Changes) => void | Promise<void>;
 }
 
-export function memoryStore({ clock = systemClock, maxBytes, onBatch }: MemoryStoreOptions = {}): GroupCommitStore {
+export function memoryStore({
+  clock = systemClock,
+  maxBytes,
+  log,
+  onBatch,
+}: MemoryStoreOptions = {}): GroupCommitStore {
   const tables = new Tables();
   tables.now = storeTime(clock);
   let batch = 0;
@@ -18,6 +25,8 @@ export function memoryStore({ clock = systemClock, maxBytes, onBatch }: MemorySt
     id: 'memory',
     tables,
     maxBytes,
+    log,
+    isServing: true,
     async commit(decide) {
       const changes = decide();
       if (changes.length === 0) return;

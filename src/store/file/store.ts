@@ -46,6 +46,7 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     tables,
     maxBytes,
     log,
+    isServing: options.onFatal !== undefined,
     async commit(decide) {
       const changes = decide();
       if (changes.length > 0) await journal.append(changes);
