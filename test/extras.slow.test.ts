@@ -1,7 +1,16 @@
 /** Each extra goes with its folder and its line of the list, and all of them do: what is left goes on. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
@@ -35,15 +44,12 @@ async function copyWithout(t: TestContext, names: readonly string[]): Promise<st
   return cwd;
 }
 
-/** The printed line, typed as it stands, lists the animals. */
-async function startsAndAnswers(cwd: string): Promise<void> {
-  const child = spawn('npm', ['start', '--silent', '--', '--port', '0'], { cwd, env, detached: true });
+/** What the printed line gives, typed as it stands: the reply to it. */
+async function typed(cwd: string, ...words: string[]): Promise<string> {
+  const child = spawn('npm', ['start', '--silent', '--', '--port', '0', ...words], { cwd, env, detached: true });
   try {
     for await (const line of createInterface(child.stdout)) {
-      if (!line.startsWith('curl ')) continue;
-      const { stdout } = await run('sh', ['-c', line]);
-      assert.equal(JSON.parse(stdout).length, 20);
-      return;
+      if (line.startsWith('curl ')) return (await run('sh', ['-c', `${line} -i`])).stdout;
     }
     assert.fail('it ended before it printed the line');
   } finally {
@@ -65,6 +71,18 @@ for (const names of [...EXTRAS.map((name) => [name]), EXTRAS]) {
         assert.fail(`npm ${words.join(' ')}\n${stdout}${stderr}`),
       );
     }
-    await startsAndAnswers(cwd);
+    const [, body] = (await typed(cwd)).split('\r\n\r\n');
+    assert.equal(JSON.parse(body).length, 20);
   });
 }
+
+test('the extra of extras/README.md is one', async (t) => {
+  const cwd = await copyWithout(t, []);
+  const [, source] = /```ts\n(.*?)```/s.exec(readFileSync(path.join(ROOT, 'extras/README.md'), 'utf8')) ?? [];
+  const [, line] = /in list\.ts: (export .*;)/.exec(source) ?? [];
+  mkdirSync(path.join(cwd, 'extras/bell'));
+  writeFileSync(path.join(cwd, 'extras/bell/extra.ts'), source);
+  appendFileSync(path.join(cwd, 'extras/list.ts'), `${line}\n`);
+  await run('npm', ['run', 'typecheck'], { cwd, env });
+  assert.match(await typed(cwd, '--bell'), /^X-Bell: 1\r$/m);
+});
