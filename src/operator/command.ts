@@ -15,8 +15,8 @@ import { askServer } from './socket.ts';
 export interface Context {
   engine: Engine;
   clock: Clock;
-  /** The environment whose keys the server accepts; without a server: production. */
-  environment: Environment;
+  /** The environment whose keys the server accepts; undefined: no server does this. */
+  environment?: Environment;
   /** When the newest backup of this process was complete (ms since 1970). */
   lastBackupAt?: number;
 }
@@ -141,7 +141,7 @@ export async function perform(
       const reply = mayAsk ? await askServer(data, command.name, texts) : undefined;
       if (reply !== undefined) return reply;
       engine ??= await openForCommand(at, command.access, program);
-      return command.call?.work({ engine, clock: systemClock, environment: 'production' }, { texts, labelOf: flagOf });
+      return command.call?.work({ engine, clock: systemClock }, { texts, labelOf: flagOf });
     });
   if (command.access !== undefined) exitOnSignals(command.name);
   try {

@@ -39,7 +39,7 @@ interface NewKey extends Limits {
 }
 
 export async function createKey(context: Context, wanted: NewKey, check?: (tx: Transaction, key: ApiKey) => void) {
-  const { environment = context.environment, name, plan } = wanted;
+  const { environment = context.environment ?? 'production', name, plan } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
   const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
@@ -99,14 +99,18 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
   return { ...details, key: secret };
 }
 
-/** Whose secret this is the digest of. One that works no longer is found too, until some newer ones are made. */
+/**
+ * Whose secret this is the digest of. One that works no longer is found too, until some newer ones are made. `works`: the
+ * server lets it in, now or when its ban ends; without a server, one of its environment would.
+ */
 export async function findKey(context: Context, { digest }: { digest: string }) {
-  const { store } = context.engine;
-  const key = store.read.keys.find(digest);
+  const { engine, environment } = context;
+  const key = engine.store.read.keys.find(digest);
   const secret = key?.secrets.find((one) => one.digest === digest);
   if (key === undefined || secret === undefined) throw new Error('this key is nobody’s here');
-  const { endsAt = Number.POSITIVE_INFINITY } = secret;
-  return { works: key.revokedAt === undefined && endsAt > store.now(), ...(await detailsOf(context, key)) };
+  const isEnded = key.revokedAt !== undefined || (secret.endsAt ?? Infinity) <= engine.store.now();
+  const works = !isEnded && key.environment === (environment ?? key.environment);
+  return { works, ...(await detailsOf(context, key)) };
 }
 
 /** Reads a key from standard input, where no other user and no history of a shell sees it. Its digest alone is sent. */

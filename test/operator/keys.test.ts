@@ -127,6 +127,7 @@ test('a key that leaked is found by its text on standard input, also one that wo
   const { key: newest } = await json<NewKey>('keys rotate k1');
   const { key: revoked } = await json<NewKey>('keys create --plan pro');
   await json('keys revoke k2');
+  const { key: ofStaging } = await json<NewKey>('keys create --plan pro --environment staging');
   const find = async (key: string) => {
     const { exit, stdout, stderr } = await run('keys find --json', { input: `${key}\n` });
     assert.doesNotMatch(stdout + stderr, new RegExp(key), 'no secret is repeated');
@@ -139,6 +140,8 @@ test('a key that leaked is found by its text on standard input, also one that wo
       found.push([id, works]);
     }
     assert.deepEqual(found, [['k1', false], ['k1', true], ['k1', true], ['k2', false]], way); // biome-ignore format: one table
+    const isAccepted = way === 'without a server'; // for a server of staging may start
+    assert.equal((await find(ofStaging)).works, isAccepted, way);
     if (way === 'without a server') await serve();
   }
   const shown = await run('keys find', { input: newest });
@@ -173,13 +176,19 @@ test('only the digest of a key that is looked for leaves the process', async (t)
 });
 
 test('usage and a ban are shown, and outlive a kill; a lift and a plan hold at once', async (t) => {
-  const { done, json, serve } = await workplace(t);
+  const { run, done, json, serve } = await workplace(t);
   const server = await serve('--ban-after 2');
   const { key } = await json<NewKey>('keys create --plan enterprise --per-minute 2 --per-day 10');
+  const find = async () => (await run('keys find', { input: key })).stdout;
   for (const expected of [200, 200, 429, 429, 429]) assert.equal(await status(server, key), expected);
   const banned = await done('keys show k1');
   assert.match(banned, /^remaining +0\nminute +limit 2, remaining 0, resets at .*\nday +limit 10, remaining 8, /m);
   assert.match(banned, /^banned until +\d{4}-.* UTC\nbans +1$/m);
+  assert.match(
+    await find(),
+    /^works +true\n[\s\S]*^banned until +\d{4}-/m,
+    'a ban ends by itself, and is told beside it',
+  );
   await new Promise((resolve) => setTimeout(resolve, 1_500)); // after a crash, one second of counting may be lost
   await server.kill();
   assert.match(await done('keys list'), /^k1 .* +\d\/2 +2\/10 .* banned until /m);
