@@ -16,16 +16,12 @@ export const lab: Extra = {
   fits: ({ lab, environment }) => (lab && environment !== 'staging' ? '--lab needs --environment staging' : undefined),
   serve: async (opening) => (opening.settings.lab ? (await commands()).openLab(opening) : undefined),
   commands: [
-    command({
-      name: 'lab',
-      help: 'try a client: the service with its lab, the built-in example and a key',
+    command('lab', 'try a client: the service with its lab, the built-in example and a key', {
       more: 'Its store is in a directory of its own, removed at the end. It prints the key and the lines to type next.',
       options: pick('port'),
       run: async ({ port }, { program }) => (await commands()).serveLab(port, program),
     }),
-    command({
-      name: 'grade',
-      help: 'grade the client of a key; exit 1 if the grade is lower than wanted',
+    command('grade', 'grade the client of a key; exit 1 if the grade is lower than wanted', {
       more: `Asks the server that runs with --lab. If a failed POST may still come again, the command waits for it, 2 \
 minutes at most. Exit 5 if too little was seen for a grade.`,
       options: {

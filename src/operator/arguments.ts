@@ -7,7 +7,7 @@ import type { Option, Options, Texts, Values } from './options.ts';
 import { CommandError, EXIT } from './output.ts';
 import { PROGRAM } from './version.ts';
 
-const MAX_TYPOS = 2;
+const MAX_DIFFERING = 2;
 
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 export const variableOf = (name: string): string =>
@@ -55,34 +55,34 @@ export function readArguments(
   const refuse = (fault: string): never => {
     throw usageError(command, fault);
   };
+  const { values, positionals } = parsed(options, words);
+  const flags = namesOf(options).map(flagOf);
+  for (const word of Object.keys(values)) {
+    const flag = word.length === 1 ? `-${word}` : `--${word}`;
+    if (!flags.includes(flag)) refuse(`there is no option ${quoted(flag)}${suggestion(flag, flags)}`);
+  }
   const texts: Record<string, string> = {};
   const labels: Record<string, string> = {};
   const add = (name: string, text: string, label: string) => {
     texts[name] = text;
     labels[name] = label;
   };
-  const flags = new Map(namesOf(options).map((name) => [flagOf(name), name]));
-  const places = namesOf(options, true);
-  for (const token of tokensOf(command, words)) {
-    if (token.kind === 'positional') {
-      const name = places.shift() ?? refuse(`${quoted(token.value)} is one argument too many`);
-      add(name, token.value, options[name].value);
-    } else if (token.kind === 'option') {
-      const { rawName: flag, inlineValue } = token;
-      const name =
-        flags.get(flag) ?? refuse(`there is no option ${quoted(flag)}${suggestion(flag, [...flags.keys()])}`);
-      if (texts[name] !== undefined) refuse(`${flag} is given twice`);
-      const value = token.value ?? (isSwitch(options[name]) ? 'true' : undefined);
-      const isNextOption = !inlineValue && value?.startsWith('--');
-      if (value === undefined || isNextOption) refuse(`${flag} needs a value: give ${allowedBy(options[name])}`);
-      else add(name, value, flag);
-    }
+  for (const name of namesOf(options)) {
+    const [flag, variable] = [flagOf(name), variableOf(name)];
+    const [typed, second] = [values[flag.slice(2)] ?? []].flat();
+    const isWithoutValue = typed === true || String(typed).startsWith('--'); // which is the next option
+    if (isWithoutValue && !isSwitch(options[name])) refuse(`${flag} needs a value: give ${allowedBy(options[name])}`);
+    if (second !== undefined) refuse(`${flag} is given twice`);
+    const set = env[variable] ?? '';
+    if (typed !== undefined) add(name, String(typed), flag);
+    else if (set !== '' && !isOfKubernetes(variable, set)) add(name, set, variable);
   }
-  for (const name of flags.values()) {
-    const text = env[variableOf(name)];
-    if (text && texts[name] === undefined && !isOfKubernetes(variableOf(name), text)) add(name, text, variableOf(name));
+  for (const name of namesOf(options, true)) {
+    const [word] = positionals.splice(0, 1);
+    if (word !== undefined) add(name, word, options[name].value);
   }
-  const variables = [...flags.values(), ...known].map(variableOf).concat(OF_CLIENTS);
+  if (positionals.length > 0) refuse(`${quoted(positionals[0])} is one argument too many`);
+  const variables = [...namesOf(options), ...known].map(variableOf).concat(OF_CLIENTS);
   for (const [name, text = ''] of Object.entries(env)) {
     if (!name.startsWith('PETSTORE_') || variables.includes(name) || isOfKubernetes(name, text)) continue;
     refuse(`there is no variable ${quoted(name)}${suggestion(name, variables)}`);
@@ -93,13 +93,10 @@ export function readArguments(
 }
 
 /** Not strict, so that the errors are ours: they say what would be right, and show no secrets. */
-function tokensOf({ options }: Command, words: readonly string[]) {
-  const types = Object.entries(options).map(([name, option]) => [
-    flagOf(name).slice(2),
-    { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) },
-  ]);
-  const lenient = { strict: false, allowPositionals: true, tokens: true } as const;
-  return parseArgs({ args: [...words], options: Object.fromEntries(types), ...lenient }).tokens;
+function parsed(options: Options, words: readonly string[]) {
+  const typeOf = (name: string) => (isSwitch(options[name]) ? ('boolean' as const) : ('string' as const));
+  const types = namesOf(options).map((name) => [flagOf(name).slice(2), { type: typeOf(name), multiple: true }]);
+  return parseArgs({ args: [...words], options: Object.fromEntries(types), strict: false, allowPositionals: true });
 }
 
 /** The names of those that are given by name, or by position. */
@@ -114,23 +111,22 @@ const isOfKubernetes = (name: string, text: string): boolean =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
   (name.endsWith('_PORT') && /^\w+:\/\//.test(text));
 
-/** `; did you mean --port?` where one of the known words is at most two typos away. */
+/** `; did you mean --port?` where one of the known words has the same letters, but for one or two. */
 export function suggestion(typed: string, known: readonly string[]): string {
-  const near = known.map((word) => ({ word, typos: distance(typed, word) })).sort((a, b) => a.typos - b.typos);
-  return near.length > 0 && near[0].typos <= MAX_TYPOS ? `; did you mean ${near[0].word}?` : '';
+  const apart = known.map((word) => ({ word, letters: differing(typed, word) }));
+  const [near] = apart.filter(({ letters }) => letters <= MAX_DIFFERING).sort((a, b) => a.letters - b.letters);
+  return near ? `; did you mean ${near.word}?` : '';
 }
 
-/** The Levenshtein distance. */
-function distance(typed: string, word: string): number {
-  let row = Array.from({ length: word.length + 1 }, (_, at) => at);
-  for (const letter of typed) {
-    const next = [row[0] + 1];
-    for (const [at, other] of [...word].entries()) {
-      next.push(Math.min(row[at + 1] + 1, next[at] + 1, row[at] + Number(letter !== other)));
-    }
-    row = next;
+/** How many letters one of two words has that the other has not. */
+function differing(one: string, other: string): number {
+  let rest = other;
+  let own = 0;
+  for (const letter of one) {
+    if (!rest.includes(letter)) own++;
+    rest = rest.replace(letter, '');
   }
-  return row[row.length - 1];
+  return own + rest.length;
 }
 
 const LINE_CHARS = 80;

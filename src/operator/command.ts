@@ -49,9 +49,7 @@ export const call = <O extends Options>(takes: O, work: (context: Context, value
 
 /** What holds for a command, whatever its options are. */
 interface About {
-  readonly name: string;
-  readonly help: string;
-  /** Sentences below that one. */
+  /** Sentences of `--help` below the first. */
   readonly more?: string;
   /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
   readonly access?: 'read' | 'write' | 'create';
@@ -77,6 +75,8 @@ export interface Row<O extends Options> extends About {
 
 /** A command as the program has it: with all of its options, and without their types. */
 export interface Command extends About {
+  readonly name: string;
+  readonly help: string;
   readonly options: Options;
   readonly call?: Call;
   /** Checks what was given. Returns what is to be run. */
@@ -86,7 +86,7 @@ export interface Command extends About {
 const STORE = pick('data', 'store', 'json');
 const BOUND = pick('maxStoreMb');
 
-export function command<O extends Options>(row: Row<O>): Command {
+export function command<O extends Options>(name: string, help: string, row: Row<O>): Command {
   const { options: own, fits, work, run } = row;
   const read = (given: Given) => {
     const values = check(own, given);
@@ -103,6 +103,8 @@ export function command<O extends Options>(row: Row<O>): Command {
   const where = { ...(row.access && STORE), ...(row.access === 'create' && BOUND) };
   return {
     ...row,
+    name,
+    help,
     options: { ...own, ...where },
     call: row.call ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
     prepare,

@@ -14,111 +14,85 @@ const newPlan = { ...pick('plan').plan, help: 'the new plan', isArgument: true }
 const file = (help: string) => ({ file: { ...pick('file').file, help } });
 
 const COMMANDS: readonly Command[] = [
-  command({
-    name: 'keys create',
-    help: 'create an API key and print it, once',
+  command('keys create', 'create an API key and print it, once', {
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     options: { ...pick('plan', 'name', 'perMinute', 'perDay'), environment: pick('keyEnvironment').keyEnvironment },
     access: 'create',
     fits: keys.limitsFitPlan,
     work: (context, wanted) => keys.createKey(context, wanted),
   }),
-  command({
-    name: 'keys find',
-    help: 'read a key from standard input; show whose it is, and whether it works',
-    more: 'For a key that leaked. Only its digest leaves this process. Exit 1 if it is nobody’s.',
+  command('keys find', 'read a key from standard input; show whose it is, and whether it works', {
+    more: `For a key that leaked. Only its digest leaves this process. It works as long as it is not revoked, not replaced \
+longer ago than its grace, and of the environment of the running server; a ban, which ends by itself, stands beside. Exit 1 \
+if the key is nobody’s.`,
     options: {},
     access: 'read',
     call: call({ digest: CALLS.digest }, keys.findKey),
     run: keys.findBySecret,
   }),
-  command({
-    name: 'keys list',
-    help: 'list all keys, with the used part of both windows, and bans',
+  command('keys list', 'list all keys, with the used part of both windows, and bans', {
     options: {},
     access: 'read',
     work: keys.listKeys,
     run: keys.printKeys,
   }),
-  command({
-    name: 'keys show',
-    help: 'show the requests left to a key, its strikes and its ban; that spends no request',
+  command('keys show', 'show the requests left to a key, its strikes and its ban; that spends no request', {
     options: pick('id'),
     access: 'read',
     work: keys.showKey,
   }),
-  command({
-    name: 'keys revoke',
-    help: 'end a key at once, for good',
+  command('keys revoke', 'end a key at once, for good', {
     options: pick('id'),
     access: 'write',
     work: keys.revokeKey,
   }),
-  command({
-    name: 'keys rotate',
-    help: 'give a key a new secret and print it, once',
+  command('keys rotate', 'give a key a new secret and print it, once', {
     more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
 now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets work at a time.`,
     options: pick('id', 'grace'),
     access: 'write',
     work: keys.rotateKey,
   }),
-  command({
-    name: 'keys lift',
-    help: 'end the ban of a key, and forget its strikes and earlier bans',
+  command('keys lift', 'end the ban of a key, and forget its strikes and earlier bans', {
     options: pick('id'),
     access: 'write',
     work: keys.liftBan,
   }),
-  command({
-    name: 'keys plan',
-    help: 'put a key on another plan; its used requests stay used',
+  command('keys plan', 'put a key on another plan; its used requests stay used', {
     options: { ...pick('id', 'perMinute', 'perDay'), plan: newPlan },
     access: 'write',
     fits: keys.limitsFitPlan,
     work: keys.setPlan,
   }),
-  command({
-    name: 'verify',
-    help: 'read and check everything in the store; print counts and a digest',
+  command('verify', 'read and check everything in the store; print counts and a digest', {
     more: 'Changes nothing. Two stores with the same digest hold the same.',
     options: {},
     access: 'read',
     isAlone: true,
     work: verify,
   }),
-  command({
-    name: 'compact',
-    help: 'write the store anew, without changes that later ones have replaced',
+  command('compact', 'write the store anew, without changes that later ones have replaced', {
     options: {},
     access: 'write',
     work: compact,
   }),
-  command({
-    name: 'backup',
-    help: 'copy the store into one file, also while the service runs',
+  command('backup', 'copy the store into one file, also while the service runs', {
     options: file('the file to write, which must not exist; - is standard output'),
     access: 'read',
     call: call({}, backup),
     run: writeBackup,
   }),
-  command({
-    name: 'restore',
-    help: 'fill an empty data directory or database from a backup; print its counts and its digest',
+  command('restore', 'fill an empty data directory or database from a backup; print its counts and its digest', {
     options: file('a file that backup wrote; - is standard input'),
     access: 'create',
     run: restore,
   }),
-  command({
-    name: 'export',
-    help: 'print all animals as JSON lines',
+  command('export', 'print all animals as JSON lines', {
     options: pick('status'),
     access: 'read',
     work: exportAnimals,
   }),
-  command({
-    name: 'import',
-    help: 'add animals from a file of JSON lines, or from standard input',
+  command('import', 'add animals from a file of JSON lines, or from standard input', {
     more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
 All lines are checked first; if one is bad, nothing is imported. An import that was interrupted is completed by the same \
 command: for 24 hours the same input adds nothing twice.`,
@@ -128,22 +102,16 @@ command: for 24 hours the same input adds nothing twice.`,
     isLogged: isFirstBatch, // one line for an import
     run: importAnimals,
   }),
-  command({
-    name: 'health',
-    help: 'ask the service that runs on this machine whether it serves; exit 1 if not',
+  command('health', 'ask the service that runs on this machine whether it serves; exit 1 if not', {
     more: 'For the health check of a container.',
     options: pick('host', 'port', 'json'),
     run: askReady,
   }),
-  command({
-    name: 'openapi',
-    help: 'print the OpenAPI document',
+  command('openapi', 'print the OpenAPI document', {
     options: pick('baseUrl', 'stagingBaseUrl'),
     run: (addresses) => JSON.stringify(openapiDocument({ ...addresses, version: VERSION }), null, 2),
   }),
-  command({
-    name: 'version',
-    help: 'print version, commit and runtime',
+  command('version', 'print version, commit and runtime', {
     options: pick('json'),
     run: () => ({ version: VERSION, commit: COMMIT, runtime: RUNTIME }),
   }),
@@ -151,9 +119,7 @@ command: for 24 hours the same input adds nothing twice.`,
 
 function serveWith(extras: readonly Extra[]): Command {
   const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
-  return command({
-    name: 'serve',
-    help: 'run the service until SIGTERM, SIGINT or SIGHUP',
+  return command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', {
     options: { ...SERVE, ...added },
     fits: (settings) => extras.map((extra) => extra.fits?.(settings)).find((misfit) => misfit !== undefined),
     run: (settings, { program }) => serve(settings, program),

@@ -8,42 +8,33 @@ import { CommandError, EXIT, note, printLine } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 async function main(words: string[], program: Program): Promise<void> {
-  const { commands: all } = program;
   if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  const command = all.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
-  if (command !== undefined) {
-    const rest = words.slice(command.name.split(' ').length);
-    return isHelpWanted(rest) ? void (await printLine(helpOf(command))) : perform(command, rest, process.env, program);
-  }
+  const command = program.commands.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
+  if (command === undefined) return withoutCommand(words, program.commands);
+  const rest = words.slice(command.name.split(' ').length);
+  const options = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
+  if (options.some(isHelp)) await printLine(helpOf(command));
+  else await perform(command, rest, process.env, program);
+}
+
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
+
+/** Prints which commands there are, or says what is wrong. `keys` alone is a group of commands. */
+async function withoutCommand(words: string[], all: readonly Command[]): Promise<void> {
   const group = all.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const [commands, rest] = group.length > 0 ? [group, words.slice(1)] : [all, words];
-  if (isHelpWanted(rest.slice(0, 1))) return void (await printLine(overview(commands)));
   const isGroup = group.length > 0;
-  const fault = rest.length > 0 ? unknownCommand(words, isGroup, all) : isGroup ? oneOf(group) : 'a command is missing';
-  const help = isGroup ? `${words[0]} --help` : '--help';
-  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} ${help}`);
-}
-
-function isHelpWanted(words: string[]): boolean {
-  const options = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
-  return options.includes('--help') || options.includes('-h');
-}
-
-/** `keys needs one of: create, list`: of a group that was typed alone. */
-function oneOf(group: readonly { name: string }[]): string {
-  const pairs = group.map(({ name }) => name.split(' '));
-  return `${pairs[0][0]} needs one of: ${pairs.map(([, second]) => second).join(', ')}`;
-}
-
-/** `isGroup`: the first word is the name of a group (`keys`), and the second is the unknown one. */
-function unknownCommand(words: string[], isGroup: boolean, commands: readonly Command[]): string {
   const next = words[isGroup ? 1 : 0];
-  if (next.startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(next))}`;
-  const typed = words.slice(0, isGroup ? 2 : 1).join(' ');
-  const names = commands.map(({ name }) => name);
-  const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);
-  return `there is no command ${excerpt(withoutSecrets(typed))}${suggestion(typed, names) || suggestion(words[0], firsts)}`;
+  if (isHelp(next)) return void (await printLine(overview(isGroup ? group : all)));
+  const members = group.map(({ name }) => name.split(' ')[1]);
+  let fault = isGroup ? `${words[0]} needs one of: ${members.join(', ')}` : 'a command is missing';
+  if (next?.startsWith('-')) fault = `a command is missing before ${excerpt(withoutSecrets(next))}`;
+  else if (next !== undefined) {
+    const typed = isGroup ? `${words[0]} ${next}` : next;
+    const known = isGroup ? group.map(({ name }) => name) : all.map(({ name }) => name.split(' ')[0]);
+    fault = `there is no command ${excerpt(withoutSecrets(typed))}${suggestion(typed, known)}`;
+  }
+  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} ${isGroup ? `${words[0]} ` : ''}--help`);
 }
 
 /** Runs the command line of this process to its end. */

@@ -167,14 +167,14 @@ test('a variable that no option has is refused, with the nearest one; those of K
 });
 
 test('a row whose work reads an option that it does not name does not compile', () => {
-  const about = { name: 'x', help: 'x', options: pick('id') };
-  command_({ ...about, work: (_, { id }) => id });
+  const options = pick('id');
+  command_('x', 'x', { options, work: (_, { id }) => id });
   // @ts-expect-error: `grace` is not among its options
-  command_({ ...about, work: (_, { grace }) => grace });
+  command_('x', 'x', { options, work: (_, { grace }) => grace });
   // @ts-expect-error: also where the work is a function with a type of its own
-  command_({ ...about, work: (_, { grace }: { id: string; grace: number }) => grace });
+  command_('x', 'x', { options, work: (_, { grace }: { id: string; grace: number }) => grace });
   // @ts-expect-error: and where it is of another type
-  command_({ ...about, run: ({ id }: { id: number }) => id });
+  command_('x', 'x', { options, run: ({ id }: { id: number }) => id });
   // @ts-expect-error: the parameters of a call are those that it takes
   call(pick('id'), (_, { grace }) => grace);
 });
