@@ -112,7 +112,7 @@ async function* readBackup(file: string, progress: Progress): AsyncGenerator<Uin
   if (bytes === 0) throw new Error(`${name} is no backup of a store; nothing was restored`);
 }
 
-/** A file, or standard input. An error names it: where it is read is not where the store is. `size`: 0 if unknown. `isFile`: it can be read again. */
+/** A file, or standard input. An error names it: where it is read is not where the store is. `size`: 0 if unknown. */
 export async function inputFrom(file: string) {
   const isStandard = file === STANDARD;
   const name = isStandard ? 'standard input' : file;
@@ -120,5 +120,5 @@ export async function inputFrom(file: string) {
   if (found.isDirectory()) throw new Error(`${name} is a directory`);
   const stream = isStandard ? process.stdin : createReadStream(file);
   stream.on('error', (error: Error) => Object.assign(error, { path: name }));
-  return { stream, name, size: found.size, isFile: !isStandard && found.isFile() };
+  return { stream, name, size: found.size };
 }
