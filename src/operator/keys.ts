@@ -1,19 +1,15 @@
 /** The work of `petstore keys …`. */
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import { type ApiKey, type Environment, type Plan, type Store, StoreError, type Transaction } from '../store/model.ts';
 import { count, visible } from '../text.ts';
 import type { Context, Here } from './command.ts';
-import { type Body, tableInBlocks, timeInWords } from './output.ts';
+import { type Body, table, timeInWords } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
 export const MAX_SECRETS = 5;
-/** Keys that `keys list` gives at once; the server answers requests in between. */
-const KEYS_IN_BLOCK = 500;
 
 interface Limits {
   plan: Plan;
@@ -122,18 +118,11 @@ export async function findBySecret(_: object, { ask }: Pick<Here, 'ask'>) {
   return ask({ digest: digestOf(secret) });
 }
 
-/** A JSON list, a key in a line. In blocks, so that a million keys take no more memory than some. */
+/** A JSON list, key by key: the server answers requests in between. */
 export async function* listKeys(context: Context): Body {
-  const { keys } = context.engine.store.read;
   let before = '[\n';
-  for (let id = 1; id <= keys.lastId; ) {
-    const lines: string[] = [];
-    for (; id <= keys.lastId && lines.length < KEYS_IN_BLOCK; id++) {
-      const key = keys.get(id);
-      if (key !== undefined) lines.push(visible(JSON.stringify(await detailsOf(context, key))));
-    }
-    if (lines.length === 0) break;
-    yield before + lines.join(',\n');
+  for (const key of context.engine.store.read.keys.all()) {
+    yield before + visible(JSON.stringify(await detailsOf(context, key)));
     before = ',\n';
   }
   yield before.startsWith('[') ? '[]\n' : '\n]\n';
@@ -141,23 +130,9 @@ export async function* listKeys(context: Context): Body {
 
 export async function printKeys(_: object, { ask, json }: Pick<Here, 'ask' | 'json'>) {
   const list = (await ask({})) as Body;
-  return json ? list : inTable(list);
-}
-
-/** The list as a table, block by block too. */
-async function* inTable(list: Body): Body {
-  const toTable = tableInBlocks();
-  const rows: ReturnType<typeof rowOf>[] = [];
-  const block = () => `${toTable(rows.splice(0))}\n`;
-  let isEmpty = true;
-  for await (const line of createInterface({ input: Readable.from(list) })) {
-    if (!line.startsWith('{')) continue;
-    isEmpty = false;
-    rows.push(rowOf(JSON.parse(line.replace(/,$/, ''))));
-    if (rows.length === KEYS_IN_BLOCK) yield block();
-  }
-  if (isEmpty) yield `There are no keys. See ${PROGRAM} keys create --help\n`;
-  else if (rows.length > 0) yield block();
+  if (json) return list;
+  const keys: KeyDetails[] = JSON.parse(await text(list));
+  return keys.length > 0 ? table(keys.map(rowOf)) : `There are no keys. See ${PROGRAM} keys create --help`;
 }
 
 /** Throws if the key is revoked: it stays as it is. */

@@ -20,19 +20,20 @@ export class CommandError extends Error {
 export function asCommandError(error: unknown, subject: string): CommandError | undefined {
   if (error instanceof CommandError) return error;
   const { message, path = subject, constructor: kind } = error as NodeJS.ErrnoException;
+  const failed = (text: string) => new CommandError(EXIT.failed, text);
   if (error instanceof NoStoreError) {
-    return new CommandError(EXIT.failed, `there is no store in ${resolve(error.dir)}: name its directory with --data`);
+    return failed(`there is no store in ${resolve(error.dir)}: name its directory with --data`);
   }
   if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
-  if (error instanceof VersionError) return new CommandError(EXIT.failed, message);
+  if (error instanceof VersionError) return failed(message);
   if (error instanceof StoreError) {
     const text = message.startsWith(`${subject}: `) ? message : `${subject}: ${message}`;
-    return new CommandError(EXIT.failed, `${text}; ${outcomeOf(error)}`);
+    return failed(`${text}; ${outcomeOf(error)}`);
   }
   if (kind !== Error) return undefined;
   const reason = reasonOf(error as Error);
-  return new CommandError(EXIT.failed, reason === message ? message : `${path}: ${reason}`);
+  return failed(reason === message ? message : `${path}: ${reason}`);
 }
 
 function outcomeOf({ failure }: StoreError): string {
@@ -49,7 +50,8 @@ export const isBody = (result: unknown): result is Body => Symbol.asyncIterator 
 
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
-const DEFAULT_COLUMNS = 80;
+/** What is done, beside its bar: together they fit into 80 columns, since a broken line could not be drawn over. */
+const MAX_WHAT_CHARS = 40;
 
 /** Prints what is safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
 export function print(chunk: string | Uint8Array): Promise<boolean> {
@@ -76,31 +78,23 @@ export function inWords({ key, ...about }: { readonly [name: string]: unknown })
 }
 
 /** Rows under each other, below a heading. */
-export const table = (rows: readonly Record<string, unknown>[]): string => tableInBlocks()(rows);
-
-/**
- * A table that comes in blocks, the first with a heading: a column becomes wider where a later block needs it. Numbers
- * stand on the right.
- */
-export function tableInBlocks(): (rows: readonly Record<string, unknown>[]) => string {
-  const widths: number[] = [];
-  let isRight: boolean[] | undefined;
-  return (rows) => {
-    const names = Object.keys(rows[0]);
-    const cells = rows.map((row) => names.map((name) => textOf(row[name])));
-    const heading = isRight ? [] : [names.map((name) => spaced(name).toUpperCase())];
-    isRight ??= cells[0].map((cell) => /^[\d,/]+$/.test(cell));
-    return inColumns([...heading, ...cells], widths, isRight);
-  };
+export function table(rows: readonly Record<string, unknown>[]): string {
+  const names = Object.keys(rows[0]);
+  const heading = names.map((name) => spaced(name).toUpperCase());
+  return inColumns([heading, ...rows.map((row) => names.map((name) => textOf(row[name])))]);
 }
 
-function inColumns(rows: string[][], widths: number[] = [], isRight: boolean[] = []): string {
+function inColumns(rows: string[][]): string {
   const shown = rows.map((row) => row.map(visibleInLine));
-  for (const row of shown) {
-    for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
-  }
-  const padded = (cell: string, at: number) => (isRight[at] ? cell.padStart(widths[at]) : cell.padEnd(widths[at]));
-  return shown.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
+  const widths = (shown[0] ?? []).map((_, at) => shown.reduce((width, row) => Math.max(width, row[at].length), 0));
+  return shown
+    .map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at]))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 /** `bannedUntil` → `banned until` */
@@ -142,11 +136,9 @@ export async function withProgress<R>(what: string, work: (progress: Progress) =
     drawnAt = performance.now();
     isBarShown = true;
     const share = Math.min(1, done / total);
-    const bar = ` [${'#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.')}] ${Math.floor(share * 100)} %`;
-    // Shorter than the terminal is wide: a line that was broken there could not be drawn over.
-    const room = (process.stderr.columns || DEFAULT_COLUMNS) - 1;
-    const line = visibleInLine(what).slice(0, Math.max(0, room - bar.length)) + bar;
-    process.stderr.write(`\r${line.slice(0, room)}\x1b[K`);
+    const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
+    const begun = visibleInLine(what).slice(0, MAX_WHAT_CHARS);
+    process.stderr.write(`\r${begun} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
   };
   return work(progress).finally(clearBar);
 }

@@ -237,7 +237,7 @@ test('a first key is made where none lets anybody in', async (t) => {
   });
 });
 
-test('many keys are listed block by block, in one table and one JSON list', async (t) => {
+test('many keys are listed, in one table and one JSON list', async (t) => {
   const keys = 1_200;
   const { at, done, json } = await workplace(t);
   await withStore(at('data'), (context) =>
