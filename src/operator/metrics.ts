@@ -11,9 +11,6 @@ import { letIn, listen } from './listening.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const EVENT_LOOP_RESOLUTION_MS = 10;
-const MAX_SCRAPE_MS = 5_000;
-/** How late such a time-out may be noticed. */
-const CHECKING_INTERVAL_MS = 1_000;
 const MAX_SCRAPERS = 16;
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
@@ -113,15 +110,13 @@ function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
 
 /** Not on the address of the service, since metrics are not for the public. `text`: the page. */
 export async function openMetrics(at: { host: string; port: number }, text: () => string, log: Log): Promise<Server> {
-  const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
-  const server = createServer({ ...timeouts, connectionsCheckingInterval: CHECKING_INTERVAL_MS }, (req, res) => {
+  const server = createServer((req, res) => {
     const refusal = refusalOf(req, at.host);
     const body = Buffer.from(refusal?.text ?? text());
     const type = `text/plain; ${refusal ? '' : 'version=0.0.4; '}charset=utf-8`;
     res.writeHead(refusal?.status ?? 200, { 'Content-Type': type, 'Content-Length': body.length }).end(body);
   });
   letIn(server, MAX_SCRAPERS, 'metrics', log);
-  server.maxRequestsPerSocket = 1; // or many in one packet would each cost a page
   await listen(server, at, log, '--metrics');
   return server;
 }

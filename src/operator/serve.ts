@@ -1,6 +1,6 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
-import type { Addition, AllSettings, Extra, Opening } from '../extra.ts';
+import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { pageEndpoint } from '../service/pages.ts';
@@ -38,7 +38,7 @@ export async function serve(settings: AllSettings, program: Program, steps = fir
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, { program, steps, log, fail });
+    const stop = await start(settings, program, steps, log, fail);
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -50,16 +50,14 @@ export async function serve(settings: AllSettings, program: Program, steps = fir
   await log.close();
 }
 
-interface Surroundings {
-  program: Program;
-  steps: typeof firstSteps;
-  log: Logger;
-  /** Logs why, and ends the process with a status that is not 0. */
-  fail(message: string, error: unknown): void;
-}
-
-/** Starts to serve. Returns the function that stops. */
-async function start(given: AllSettings, { program, steps, log, fail }: Surroundings): Promise<() => Promise<void>> {
+/** Starts to serve. Returns the function that stops. `fail` logs why, and ends the process with a status that is not 0. */
+async function start(
+  given: AllSettings,
+  program: Program,
+  steps: typeof firstSteps,
+  log: Logger,
+  fail: (message: string, error: unknown) => void,
+): Promise<() => Promise<void>> {
   const settings = { ...given, maxStoreMb: given.maxStoreMb ?? defaultStoreMb() };
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
@@ -96,10 +94,13 @@ async function start(given: AllSettings, { program, steps, log, fail }: Surround
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
     const url = urlOf(settings, origin);
-    const added = await additionsOf(program.extras, { engine, clock, environment, settings, origin, url, seed });
+    const opening = { engine, clock, environment, settings, origin, url, seed };
+    const opened = await Promise.all(program.extras.map((extra) => extra.serve?.(opening)));
+    const added = opened.filter((one) => one !== undefined);
+    const around = aroundAll(added.flatMap((one) => one.around ?? []));
     const documents = added.flatMap(({ document }) => document ?? []);
     const endpoints = [documentPage(settings, url, documents), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
-    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around: aroundAll(added) });
+    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around });
     const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
     void printFirstSteps(lines, origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
@@ -119,18 +120,11 @@ async function start(given: AllSettings, { program, steps, log, fail }: Surround
   }
 }
 
-async function additionsOf(extras: readonly Extra[], opening: Opening): Promise<Addition[]> {
-  const added = await Promise.all(extras.map((extra) => extra.serve?.(opening)));
-  return added.filter((one) => one !== undefined);
-}
-
 /** The first stands round all others; undefined: there is none. */
-function aroundAll(added: readonly Addition[]): Around | undefined {
-  const around = (outer: Around, inner?: Around): Around =>
-    inner ? (exchange, caller, next) => outer(exchange, caller, () => inner(exchange, caller, next)) : outer;
-  return added
-    .flatMap(({ around }) => around ?? [])
-    .reduceRight<Around | undefined>((inner, outer) => around(outer, inner), undefined);
+function aroundAll([outer, ...others]: readonly Around[]): Around | undefined {
+  const inner = others.length > 0 ? aroundAll(others) : undefined;
+  if (inner === undefined) return outer;
+  return (exchange, caller, next) => outer(exchange, caller, () => inner(exchange, caller, next));
 }
 
 /** The address for clients: the given one, or else that where this server listens. */

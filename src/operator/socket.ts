@@ -5,7 +5,7 @@
  * `curl --unix-socket data/admin.sock http://x/keys/create -d '{"plan":"free"}'`. What fails is `{"error","exit"}`.
  */
 import { once } from 'node:events';
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -66,11 +66,7 @@ export interface Serving {
 export async function openSocket(dir: string, serving: Serving): Promise<() => Promise<void>> {
   await refuseSecond(dir);
   const path = socketIn(dir);
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    throw new Error(`${path} is not a socket of petstore: remove it by hand`);
-  }
+  if (existsSync(path)) unlinkSync(path);
   const server = createServer((req, res) => void answer(req, res, serving));
   letIn(server, MAX_CALLERS, 'commands', serving.log);
   await listen(server, { path }, serving.log);
@@ -120,11 +116,13 @@ async function membersOf(req: IncomingMessage): Promise<object> {
   const isShort = Number(length) <= MAX_BODY_BYTES && coding === undefined;
   if (!isShort) throw usage(`the body must have a length, and at most ${MAX_BODY_BYTES} bytes`);
   const body = await text(req);
+  if (body === '') return {};
+  if (!body.startsWith('{')) throw usage('the body must be a JSON object');
   try {
-    const members: unknown = JSON.parse(body || '{}');
-    if (members instanceof Object && !Array.isArray(members)) return members;
-  } catch {} // as if it were no object
-  throw usage('the body must be a JSON object');
+    return JSON.parse(body);
+  } catch {
+    throw usage('the body must be a JSON object');
+  }
 }
 
 /** The parameters as the words of a command line would give them. */
@@ -169,7 +167,6 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
     throw new CommandError(reply.exit, reply.error);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    if (error instanceof SyntaxError) throw new Error(`${at.socketPath}: what answers there is no petstore server`);
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
