@@ -1,0 +1,73 @@
+/**
+ * What the documents show of the source is taken from it: excerpts, and counts of lines. `WRITE_DOCS=1 npm test --
+ * test/docs.test.ts` writes them anew.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { written } from './written.ts';
+
+const ROOT = new URL('../', import.meta.url);
+const read = (file: string) => readFileSync(new URL(file, ROOT), 'utf8');
+
+/** `<!-- src/x.ts, 10 lines from: export function f( -->`, and below it the lines. */
+const EXCERPT = /<!-- (\S+), (\d+) lines from: (.+?) -->\n```ts\n.*?```/gs;
+
+function excerpt(document: string, file: string, count: number, from: string): string {
+  const lines = read(file).split('\n');
+  const at = lines.findIndex((line) => line.includes(from));
+  assert.ok(at !== -1, `${document}: there is no line with ${JSON.stringify(from)} in ${file}`);
+  const shown = lines.slice(at, at + count);
+  const indent = Math.min(...shown.filter((line) => line !== '').map((line) => line.search(/\S/)));
+  return shown.map((line) => line.slice(indent)).join('\n');
+}
+
+test('the tour shows the source as it is', () => {
+  const document = 'docs/tour.md';
+  const text = read(document);
+  let found = 0;
+  const renewed = text.replace(EXCERPT, (_, file, count, from) => {
+    found++;
+    return `<!-- ${file}, ${count} lines from: ${from} -->\n\`\`\`ts\n${excerpt(document, file, Number(count), from)}\n\`\`\``;
+  });
+  assert.equal(found, text.match(/^```ts$/gm)?.length ?? 0, 'each excerpt says where it is from');
+  written(new URL(document, ROOT), renewed);
+});
+
+/** The lines of TypeScript of some files and folders, without tests and without the folders that are counted apart. */
+function linesOf(places: readonly string[], apart: readonly string[]): number {
+  const files = places.flatMap((place) => {
+    if (place.endsWith('.ts')) return [place];
+    const all = readdirSync(new URL(place, ROOT), { recursive: true }).map((name) => `${place}${name}`);
+    return all.filter((file) => /\.ts$/.test(file) && !file.includes('/test/'));
+  });
+  const inside = apart.filter((folder) => places.some((place) => folder !== place && folder.startsWith(place)));
+  const isApart = (file: string) => inside.some((folder) => file.startsWith(folder));
+  return files.filter((file) => !isApart(file)).reduce((sum, file) => sum + read(file).split('\n').length - 1, 0);
+}
+
+/** A row of the drawing: places with their count, such as `├─ http/   1,130   node:http with …`. */
+const ROW = /^([ │├└─]*)([\w./-]+(?:, [\w./-]+)*)( +[\d,]+)(?= {3})/gm;
+/** A count may be so much off before it must be written anew. */
+const TOLERANCE = 0.05;
+
+test('the README counts the lines of each room', () => {
+  const text = read('README.md');
+  const [drawing] = /```\nsrc\/ .*?```/s.exec(text) ?? [];
+  assert.ok(drawing !== undefined, 'it draws src/');
+  const placesOf = (names: string) =>
+    names.split(', ').map((name) => (/^(?:extras|src)\//.test(name) ? name : `src/${name}`));
+  const rows = [...drawing.matchAll(ROW)];
+  assert.ok(rows.length > 6);
+  const all = rows.flatMap(([, , names]) => placesOf(names));
+  const counted = drawing.replace(ROW, (row, before, names: string, told: string) => {
+    const lines = linesOf(placesOf(names), all);
+    if (Math.abs(Number(told.replaceAll(',', '')) / lines - 1) < TOLERANCE) return row;
+    const rounded = (10 * Math.round(lines / 10)).toLocaleString('en');
+    return before + names + rounded.padStart(told.length);
+  });
+  written(
+    new URL('README.md', ROOT),
+    text.replace(drawing, () => counted),
+  );
+});
