@@ -10,28 +10,28 @@ import { written } from './written.ts';
 const ROOT = new URL('../', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, ROOT), 'utf8');
 
-/** `<!-- src/x.ts, 10 lines from: export function f( -->`, and below it the lines. */
-const EXCERPT = /<!-- (\S+), (\d+) lines from: (.+?) -->\n```ts\n.*?```/gs;
+/** `<!-- src/x.ts: function f( -->`, and below it that function, or another block. */
+const EXCERPT = /<!-- (\S+): (.+?) -->\n```ts\n.*?```/gs;
 
-function excerpt(document: string, file: string, count: number, from: string): string {
+/** The block that begins in the first line with this text, up to the line that closes it. */
+function blockOf(file: string, beginning: string): string {
   const lines = read(file).split('\n');
-  const at = lines.findIndex((line) => line.includes(from));
-  assert.ok(at !== -1, `${document}: there is no line with ${JSON.stringify(from)} in ${file}`);
-  const shown = lines.slice(at, at + count);
-  const indent = Math.min(...shown.filter((line) => line !== '').map((line) => line.search(/\S/)));
-  return shown.map((line) => line.slice(indent)).join('\n');
+  const first = lines.findIndex((line) => line.includes(beginning));
+  assert.ok(first !== -1, `there is no line with ${JSON.stringify(beginning)} in ${file}`);
+  const indent = lines[first].search(/\S/);
+  const closes = (line: string, at: number) => at > first && line.search(/\S/) === indent && /^\s*[)}]/.test(line);
+  const last = lines.findIndex(closes);
+  return lines.slice(first, last + 1).map((line) => line.slice(indent)).join('\n'); // biome-ignore format: one thing
 }
 
 test('the tour shows the source as it is', () => {
-  const document = 'docs/tour.md';
-  const text = read(document);
-  let found = 0;
-  const renewed = text.replace(EXCERPT, (_, file, count, from) => {
-    found++;
-    return `<!-- ${file}, ${count} lines from: ${from} -->\n\`\`\`ts\n${excerpt(document, file, Number(count), from)}\n\`\`\``;
+  const tour = 'docs/tour.md';
+  const text = read(tour);
+  assert.equal(text.match(EXCERPT)?.length, text.match(/^```ts$/gm)?.length, 'each excerpt says where it is from');
+  const renewed = text.replace(EXCERPT, (_, file, beginning) => {
+    return `<!-- ${file}: ${beginning} -->\n\`\`\`ts\n${blockOf(file, beginning)}\n\`\`\``;
   });
-  assert.equal(found, text.match(/^```ts$/gm)?.length ?? 0, 'each excerpt says where it is from');
-  written(new URL(document, ROOT), renewed);
+  written(new URL(tour, ROOT), renewed);
 });
 
 /** The lines of TypeScript of some files and folders, without tests and without the folders that are counted apart. */
