@@ -34,6 +34,8 @@ export interface RunOptions {
   before?: string[];
   /** The test has stopped the server that a command asks: it does not answer. */
   isServerStopped?: boolean;
+  /** The words that start another program, in place of this one. */
+  program?: string[];
 }
 
 export interface Ran {
@@ -129,8 +131,8 @@ export async function serveProgram(args: string[], options: RunOptions = {}): Pr
   return { ...child, url, key: /^ps_\w+$/m.exec(child.stdout())?.[0] ?? '', stop: end('SIGTERM'), kill };
 }
 
-async function start(args: string[], { env, cwd = tmpdir(), before = [] }: RunOptions) {
-  const [file, ...words] = [...before, ...(await command()), ...args];
+async function start(args: string[], { env, cwd = tmpdir(), before = [], program }: RunOptions) {
+  const [file, ...words] = [...before, ...(program ?? (await command())), ...args];
   const child: ChildProcess = spawn(file, words, { cwd, env: { PATH: process.env.PATH, HOME: tmpdir(), ...env } });
   const output = { stdout: '', stderr: '' };
   child.stdin!.on('error', () => {});

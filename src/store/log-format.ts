@@ -2,7 +2,7 @@
  * The format of the store's file, and of a backup: JSON lines, to be read with less and jq. A line is
  * `{"crc":"1a2b3c4d",` and the rest of an object; `crc` is the CRC-32 of all bytes after its comma up to the line feed.
  *
- *     {"crc":…,"petstore":"store","format":4,"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
+ *     {"crc":…,"petstore":"store","format":4,"columns":["pets.id",…],"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
  *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
  *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of the lines of rows
  *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from './engine.ts';
-import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
+import { COLUMNS, type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
 import { integer, objectIn, table } from './schema.ts';
 import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from './tables.ts';
 
@@ -60,7 +60,8 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
 /** A header and all rows, line by line. Returns the proof of the rows. */
 export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
   const { lastIds } = snapshot;
-  yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
+  const header = { petstore: 'store', format: FORMAT, columns: COLUMNS, store, file, batch, at, lastIds };
+  yield encodeLine(JSON.stringify(header).slice(1));
   return yield* rowLines(snapshot);
 }
 
@@ -131,6 +132,8 @@ const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lis
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
+  /** True if its header tells of every column. If not, a row that it gets could look damaged to an older version. */
+  readonly tellsColumns: boolean;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
@@ -148,11 +151,13 @@ export async function readLog(
   const hash = createHash('sha256');
   // `as`, since TypeScript does not see that `take` sets them.
   let header = undefined as Header | undefined;
+  let columns: readonly unknown[] = [];
   let hasAllRows = false as boolean;
   /** Throws if the line does not belong where it stands. */
   const take = (line: Record<string, unknown>, bytes: Buffer): void => {
     if (header === undefined) {
       header = headerIn(line);
+      columns = columnsIn(line);
       tables.begin(lastIds.read(line.lastIds));
     } else if (hasAllRows) {
       const { batch, at } = line;
@@ -193,7 +198,8 @@ export async function readLog(
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { header, lastLine, length, tornBytes: rest.length };
+  const tellsColumns = COLUMNS.every((column) => columns.includes(column));
+  return { header, tellsColumns, lastLine, length, tornBytes: rest.length };
 }
 
 /**
@@ -227,10 +233,18 @@ function headerIn({ petstore, format, store, file, batch, at }: Record<string, u
   if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
   if (format !== FORMAT) {
     const age = Number(format) > FORMAT ? 'a newer' : 'an older';
-    throw new VersionError(`the store was written by ${age} version of petstore, in format ${format}`);
+    throw new VersionError(`written by ${age} version of petstore, in format ${format}`);
   }
   if (typeof store !== 'string') throw new Error('the header names no store');
   return { store, file: count(file), batch: count(batch), at: count(at) };
+}
+
+/** The columns that a header tells of; none: it is from before they were told. Throws if this version does not know one. */
+function columnsIn({ columns = [] }: Record<string, unknown>): unknown[] {
+  const told = list(columns);
+  const unknown = told.filter((column) => !COLUMNS.includes(column as string));
+  if (unknown.length === 0) return told;
+  throw new VersionError(`written by a newer version of petstore (it has ${unknown.join(', ')})`);
 }
 
 function tableNamed(name: unknown): TableName {

@@ -84,6 +84,14 @@ export type Id = Row['id'];
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
+/**
+ * All columns, such as `pets.name`. A store tells which it has, before any row: one that a newer version has written is
+ * not taken for damage.
+ */
+export const COLUMNS: readonly string[] = TABLE_NAMES.flatMap((table) =>
+  TABLES[table].names.map((column) => `${table}.${column}`),
+);
+
 /** For code that handles all tables alike. */
 export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name] as unknown as TableSchema<Row>;
 

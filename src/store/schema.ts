@@ -11,6 +11,8 @@ export interface Column<T> {
   /** The value from a caller, from JSON or from the database. Throws if it is not one of this column. */
   read(value: unknown): T;
   json(value: T): string;
+  /** Of a list of objects, the names of their members. */
+  readonly names?: readonly string[];
 }
 
 const wrong = (must: string): never => {
@@ -76,6 +78,8 @@ type ValueOf<C> = C extends Column<infer T> ? T : never;
 export interface TableSchema<R extends object> {
   /** In the order of the members of a row, which is part of digests and tags. */
   readonly columns: { readonly [N in keyof R]-?: Column<R[N]> };
+  /** The names of the columns, with those of the objects in lists: `secrets`, `secrets.digest`. */
+  readonly names: readonly string[];
   /** Checks an object, which becomes the row itself. Throws if a member is missing, wrong or unknown. */
   read(given: unknown): R;
   json(row: R): string;
@@ -87,6 +91,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
   });
   return {
     columns: columns as unknown as TableSchema<RowOf<C>>['columns'],
+    names: members.flatMap(({ name, column }) => [name, ...(column.names ?? []).map((inner) => `${name}.${inner}`)]),
     read(given) {
       const row = objectIn(given, 'a row') as Record<string, unknown>;
       for (const { name, column } of members) {
@@ -115,7 +120,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
 /** A list of objects, which are described as the rows of a table are. */
 export function listOf<R extends object>(schema: TableSchema<R>): Column<readonly R[]> {
   const read = (value: unknown): R[] => (Array.isArray(value) ? value.map(schema.read) : wrong('a list'));
-  return { kind: 'list', read, json: (value) => `[${value.map(schema.json)}]` };
+  return { kind: 'list', read, json: (value) => `[${value.map(schema.json)}]`, names: schema.names };
 }
 
 /** The object that a value is. `what`: for the message if it is none. */

@@ -39,7 +39,8 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
   }
   const journal = new Journal(directory, tables, read?.header ?? newHeader(tables.now()), options);
   if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
-  else await (read ? journal.resume(read) : journal.compact());
+  else if (read) await journal.resume(read);
+  if (!readOnly && !read?.tellsColumns) await journal.compact(); // the first file, or one that tells of new columns
   const header = () => ({ ...journal.header, at: tables.now() });
   const store = new GroupCommitStore({
     id: header().store,
