@@ -16,8 +16,8 @@ interface Watched {
   /** Its newest request, if that has ended, and when it has. */
   newest: RequestRecord | undefined;
   idleSince: number;
-  /** Called for the requests under way when the connection closes. */
-  readonly losses: Set<() => void>;
+  /** Of the request under way: called when its reply has left, or is lost. */
+  readonly ends: Set<(isLost?: boolean) => void>;
 }
 
 /** How a request is answered: unknown when it comes. */
@@ -45,14 +45,18 @@ export class Recorder {
   watch(connection: Connection): Watched {
     const known = this.#connections.get(connection);
     if (known !== undefined) return known;
-    const watched: Watched = { newest: undefined, idleSince: 0, losses: new Set() };
+    const watched: Watched = { newest: undefined, idleSince: 0, ends: new Set() };
     this.#connections.set(connection, watched);
     const noteEnd = () => {
       if (watched.newest !== undefined) watched.newest.closedAfterMs ??= this.#clock.now() - watched.idleSince;
     };
     connection.socket.once('end', noteEnd).once('close', () => {
       noteEnd();
-      for (const lose of watched.losses) lose();
+      for (const end of watched.ends) end(true);
+    });
+    // Our side is ended behind the last reply. Its response goes on until the client ends the other.
+    connection.socket.once('finish', () => {
+      for (const end of watched.ends) end();
     });
     return watched;
   }
@@ -67,9 +71,10 @@ export class Recorder {
     state.history.add(record);
     watched.newest = undefined;
     let body: Uint8Array | undefined;
+    let isCut = true; // until a whole reply is about to leave
 
-    const end = (isLost: boolean) => {
-      if (!watched.losses.delete(lose)) return;
+    const end = (isLost = isCut) => {
+      if (!watched.ends.delete(end)) return;
       Object.assign(watched, { idleSince: this.#clock.now(), newest: record });
       record.content = digest(method, target, body ?? '');
       record.isBodyUnknown = body === undefined && !request.isEmpty;
@@ -79,8 +84,7 @@ export class Recorder {
       record.isKeptAlive = !isLost && (connection.state === 'open' || isClosedByClient(request));
       if (isLost) record.retryAt = undefined;
     };
-    const lose = () => end(true);
-    watched.losses.add(lose);
+    watched.ends.add(end);
 
     return ({ reply, fault, ...read }) => {
       body = read.body;
@@ -92,9 +96,9 @@ export class Recorder {
       const next = nextPage(reply.header('Link'));
       if (next !== undefined && record.status !== null) state.history.addLink(next);
       const isTruncated = fault === 'truncate' && reply.body.length > 0 && method !== 'HEAD';
-      request.res.on('finish', () => end(isTruncated));
-      if (isDropped(fault)) connection.socket.once('finish', lose);
-      if (connection.socket.destroyed) lose();
+      isCut = isDropped(fault) || isTruncated;
+      request.res.on('finish', () => end());
+      if (connection.socket.destroyed) end(true);
     };
   }
 

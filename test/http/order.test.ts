@@ -1,6 +1,8 @@
 /** Requests on one connection are served one at a time, in order (RFC 9112, 9.3.2), and only so many may wait. */
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -71,6 +73,27 @@ test('who sends a hundred more than may wait is reset', async (t) => {
   await assert.rejects(exchange(port, addPet() + get().repeat(124)), /ECONNRESET/);
   await exchange(port, addPet(), { replies: 1 });
   assert.equal(store.read.pets.size, 2, 'the first was under way');
+});
+
+test('each request runs in the context that was there when it came, also if it waits', async (t) => {
+  const { service, port, key, limiter } = await serviceFor(t, { onBatch: () => wait(20) });
+  const { get, addPet } = requestsOf(key);
+  const context = new AsyncLocalStorage<string>();
+  const emit = service.server.emit.bind(service.server);
+  service.server.emit = (event: string, ...words: unknown[]) => {
+    const run = () => emit(event, ...words); // as OpenTelemetry's instrumentation does
+    return event === 'request' ? context.run((words[0] as IncomingMessage).url ?? '', run) : run();
+  };
+  const seen: unknown[] = [];
+  const take = limiter.take.bind(limiter);
+  limiter.take = (caller) => {
+    seen.push(context.getStore());
+    return take(caller);
+  };
+  const targets = ['/v1/pets', '/v1/pets?limit=1', '/v1/pets?limit=2', '/v1/pets?limit=3'];
+  const rest = targets.slice(1).map((target) => get('', target));
+  await exchange(port, addPet() + rest.join(''), { replies: 4 });
+  assert.deepEqual(seen, targets);
 });
 
 test('a client that has ended its side is told of the fault behind requests that take a while', async (t) => {
