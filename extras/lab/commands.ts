@@ -28,7 +28,7 @@ const NO_GRADE = 5;
 /** The lab of the server on an engine: a process has one at most. */
 const labs = new WeakMap<Engine, Lab>();
 
-/** The lab of a server that opens, which resets the store to what its seed holds. */
+/** The lab of a server that opens. A reset makes the store what the seed of this start holds. */
 export async function openLab({ engine, clock, settings, seed }: Opening): Promise<Addition> {
   const { store, limiter } = engine;
   const isForPages = settings.corsOrigin !== undefined;

@@ -1,7 +1,4 @@
-/**
- * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. To the service it is a
- * wrapper round the handlers and some rows of the route table; without `--lab` nothing of this folder is loaded.
- */
+/** The lab of one server: to the service a wrapper round each request, and some rows of the route table. */
 import { type Account, type Limiter, newAccount } from '../../src/access/limiter.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { Reply } from '../../src/http/reply.ts';
