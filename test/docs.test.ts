@@ -39,7 +39,7 @@ function linesOf(places: readonly string[], apart: readonly string[]): number {
   const files = places.flatMap((place) => {
     if (place.endsWith('.ts')) return [place];
     const all = readdirSync(new URL(place, ROOT), { recursive: true }).map((name) => `${place}${name}`);
-    return all.filter((file) => /\.ts$/.test(file) && !file.includes('/test/'));
+    return all.filter((file) => /\.ts$/.test(file) && !/\/(test|dist)\//.test(file));
   });
   const inside = apart.filter((folder) => places.some((place) => folder !== place && folder.startsWith(place)));
   const isApart = (file: string) => inside.some((folder) => file.startsWith(folder));
