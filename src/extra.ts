@@ -49,7 +49,7 @@ export interface Addition {
 export interface Storage {
   /** The schemes of its URLs, such as `/^sql(ite)?$/`. */
   readonly schemes: RegExp;
-  /** The form of a URL, for `--help`. */
+  /** The form of a URL, for messages. */
   readonly form: string;
   /** Throws an Error with the fault. It repeats no part of the URL, which may hold a password. */
   check(url: string): void | Promise<void>;

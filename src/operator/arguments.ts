@@ -139,8 +139,8 @@ type Line = [string, string];
 export function helpOf(command: Command): string {
   const { options, help, more = '' } = command;
   const names = namesOf(options);
-  const args = namesOf(options, true);
-  const rows = names.map((name): Line => [`${flagOf(name)} ${options[name].value}`.trimEnd(), about(options[name])]);
+  const rowsOf = (rows: string[], leftOf: (name: string) => string) =>
+    rows.map((name): Line => [`${leftOf(name)} ${options[name].value}`.trim(), about(options[name])]);
   const [example] = names.map((name) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
   return [
     `Usage: ${PROGRAM} ${synopsis(command)}${names.length > 0 ? ' [options]' : ''}\n`,
@@ -148,9 +148,9 @@ export function helpOf(command: Command): string {
     ...wrap(more),
     ...section(
       'Arguments:',
-      args.map((name): Line => [options[name].value, about(options[name])]),
+      rowsOf(namesOf(options, true), () => ''),
     ),
-    ...section('Options:', [...rows, ['--help', 'show this']]),
+    ...section('Options:', [...rowsOf(names, flagOf), ['--help', 'show this']]),
     ...(example ? ['', ...wrap(example)] : []),
   ].join('\n');
 }

@@ -127,16 +127,8 @@ function serveWith(extras: readonly Extra[]): Command {
 }
 
 /** All commands of a program with these extras, in the order of `--help`. */
-export function commandsWith(extras: readonly Extra[]): readonly Command[] {
-  const commands = [serveWith(extras), ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];
-  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
-  return forms.length === 0 ? commands : commands.map((one) => withForms(one, forms));
-}
-
-/** The same command, whose `--store` tells which URLs it takes. */
-function withForms(command: Command, forms: readonly string[]): Command {
-  const { store } = command.options;
-  if (store === undefined) return command;
-  const help = `store at a URL, in place of --data: ${forms.join(' or ')}`;
-  return { ...command, options: { ...command.options, store: { ...store, help } } };
-}
+export const commandsWith = (extras: readonly Extra[]): readonly Command[] => [
+  serveWith(extras),
+  ...COMMANDS,
+  ...extras.flatMap(({ commands }) => commands ?? []),
+];

@@ -112,59 +112,53 @@ const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 
-const OPTIONS = {
+const environment = oneOf(ENVIRONMENTS);
+const rule = oneOf(['open', 'known']);
+const seconds = integer(1, 3_600);
+const refusals = integer(0, 1_000_000);
+const megabytes = integer(1, 1_000_000);
+const url = text('a URL', /^\w[\w+.-]*:\/\/\S+$/);
+const batch = text('letters, digits and :', /^[\w:]{1,100}$/);
+
+/** Those of a server. */
+export const SERVE = {
   host: option(v.optional(host, '127.0.0.1'), 'HOST', 'address to listen on'),
   port: option(v.optional(integer(0, 65_535), '8080'), 'N', 'port to listen on, 0 for a free one'),
   data: option(v.optional(path, 'data'), 'DIR', 'directory of the store'),
-  store: {
-    ...option(v.optional(text('a URL', /^\w[\w+.-]*:\/\/\S+$/)), 'URL', 'store at a URL, in place of --data'),
-    isSecret: true,
-  },
-  seed: option(
-    v.optional(path),
-    'FILE',
-    'fill an empty store from this JSON file, or with the built-in example (demo)',
-  ),
+  store: { ...option(v.optional(url), 'URL', 'store at a URL, in place of --data'), isSecret: true },
+  seed: option(v.optional(path), 'FILE', 'fill an empty store from this JSON file; demo is a built-in example'),
   firstKey: option(v.optional(oneOf(publishedPlans)), 'PLAN', 'make and print a key if there is no active one'),
-  environment: option(
-    v.optional(oneOf(ENVIRONMENTS), 'production'),
-    'NAME',
-    'production accepts ps_live_…, staging ps_test_…',
-  ),
-  keyEnvironment: option(
-    v.optional(oneOf(ENVIRONMENTS)),
-    'NAME',
-    'where it is accepted',
-    'that of the running server; production where none runs and with --store',
-  ),
-  categories: option(
-    v.optional(oneOf(['open', 'known']), 'open'),
-    'RULE',
-    'open takes any categoryId, known only known ones',
-  ),
+  environment: option(v.optional(environment, 'production'), 'NAME', 'production takes ps_live_…, staging ps_test_…'),
+  categories: option(v.optional(rule, 'open'), 'RULE', 'open takes any categoryId, known only known ones'),
   corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
   trustProxy: option(v.optional(integer(0, 10), '0'), 'N', 'proxies in front that set X-Forwarded-For'),
   keepAlive: option(
-    v.optional(integer(1, 3_600), '5'),
+    v.optional(seconds, '5'),
     'SECONDS',
-    'how long a connection may stay idle; make it longer than that of a proxy in front',
+    'longest idle time of a connection; above that of a proxy in front',
   ),
   banAfter: option(
-    v.optional(integer(0, 1_000_000)),
+    v.optional(refusals),
     'N',
     'refusals in a minute that ban a key, 0 for never',
     '5 times its limit a minute',
   ),
   maxStoreMb: option(
-    v.optional(integer(1, 1_000_000)),
+    v.optional(megabytes),
     'MB',
-    'the most that the compacted store may take',
-    'a quarter of the heap, 384 at most',
+    'most that the compacted store may take',
+    'a quarter of the heap, up to 384',
   ),
   accessLog: flag('log a line for every request'),
   metrics: option(v.optional(hostPort), 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
   baseUrl: option(v.optional(baseUrl), 'URL', 'production address in the OpenAPI document'),
   stagingBaseUrl: option(v.optional(baseUrl), 'URL', 'staging address in the OpenAPI document'),
+};
+export type ServeSettings = Values<typeof SERVE>;
+
+const OPTIONS = {
+  ...SERVE,
+  keyEnvironment: option(v.optional(environment), 'NAME', 'where it is accepted', 'that of the server, or production'),
   id: argument(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
   plan: option(plan, 'PLAN', 'its limits'),
   name: option(v.optional(keyName, 'unnamed'), 'TEXT', 'whose key it is'),
@@ -186,11 +180,7 @@ export function pick<N extends keyof Table>(...names: N[]): Pick<Table, N> {
 /** Parameters that only calls have, and not command lines. */
 export const CALLS = {
   digest: option(text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), 'HEX', 'the digest of a key'),
-  batch: option(
-    v.optional(text('letters, digits and :', /^[\w:]{1,100}$/)),
-    'NAME',
-    'added once in 24 hours under this name',
-  ),
+  batch: option(v.optional(batch), 'NAME', 'added once in 24 hours under this name'),
   lines: option(v.pipe(v.string(), v.description('JSON lines')), 'LINES', 'animals, one a line'),
 };
 
@@ -199,10 +189,3 @@ export type Location = Pick<Values<Table>, 'data' | 'store'>;
 
 /** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
 export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');
-
-export const SERVE = pick(
-  ...(['host', 'port', 'data', 'store', 'seed', 'firstKey', 'environment', 'categories', 'corsOrigin'] as const),
-  ...(['trustProxy', 'keepAlive', 'banAfter', 'maxStoreMb', 'accessLog', 'metrics'] as const),
-  ...(['baseUrl', 'stagingBaseUrl'] as const),
-);
-export type ServeSettings = Values<typeof SERVE>;
