@@ -59,10 +59,7 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  let incomplete = [temporary];
-  const remove = () => {
-    for (const name of incomplete) rmSync(name, { force: true });
-  };
+  const remove = () => rmSync(temporary, { force: true });
   process.once('exit', remove);
   try {
     const bytes = await call();
@@ -71,9 +68,10 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
       linkSync(temporary, path); // fails if another process has taken the name meanwhile
-      incomplete = [temporary, path];
-      await realDisk.syncDirectory(dirname(path));
-      incomplete = [temporary];
+      await realDisk.syncDirectory(dirname(path)).catch((error) => {
+        rmSync(path, { force: true }); // its name may not be durable
+        throw error;
+      });
       return proof;
     } finally {
       await output.close();

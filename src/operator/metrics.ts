@@ -1,5 +1,5 @@
 /** Metrics: what is counted, the page in Prometheus' text format, and the listener of its own that serves it. */
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -110,21 +110,15 @@ function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
 
 /** Not on the address of the service, since metrics are not for the public. `text`: the page. */
 export async function openMetrics(at: { host: string; port: number }, text: () => string, log: Log): Promise<Server> {
-  const server = createServer((req, res) => {
-    const refusal = refusalOf(req, at.host);
-    const body = Buffer.from(refusal?.text ?? text());
-    const type = `text/plain; ${refusal ? '' : 'version=0.0.4; '}charset=utf-8`;
-    res.writeHead(refusal?.status ?? 200, { 'Content-Type': type, 'Content-Length': body.length }).end(body);
+  const server = createServer(({ headers, method = '', url }, res) => {
+    res.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
+    if (!isOurs(headers.host ?? '', at.host)) res.writeHead(421).end(`Ask by address, or as ${hostname()}\n`);
+    else if (url === '/metrics' && ['GET', 'HEAD'].includes(method)) res.end(text());
+    else res.writeHead(404).end('Metrics are at /metrics\n');
   });
   letIn(server, MAX_SCRAPERS, 'metrics', log);
   await listen(server, at, log, '--metrics');
   return server;
-}
-
-function refusalOf({ headers, method, url }: IncomingMessage, listened: string) {
-  if (!isOurs(headers.host ?? '', listened)) return { status: 421, text: `Ask by address, or as ${hostname()}\n` };
-  const isScrape = url === '/metrics' && (method === 'GET' || method === 'HEAD');
-  return isScrape ? undefined : { status: 404, text: 'Metrics are at /metrics\n' };
 }
 
 /** Against DNS rebinding: a web page can make a name of its own lead here, but not an address or our own name. */
