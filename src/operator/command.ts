@@ -35,7 +35,7 @@ export interface Here extends Location {
   ask(texts: Texts): Promise<unknown>;
 }
 
-/** The parameters of a call to the running server, and what it then does. The result is an object, or a body. */
+/** A call to the running server, where its parameters are not the options. The result is an object, or a body. */
 export interface Call {
   readonly takes: Options;
   work(context: Context, given: Given): unknown;
@@ -47,40 +47,34 @@ export const call = <O extends Options>(takes: O, work: (context: Context, value
   work: (context, given) => work(context, check(takes, given)),
 });
 
-/** What holds for a command, whatever its options are. */
-interface About {
+/** A command as the program has it: with all of its options, and without their types. */
+export interface Command {
+  readonly name: string;
+  readonly help: string;
   /** Sentences of `--help` below the first. */
   readonly more?: string;
+  readonly options: Options;
   /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
   readonly access?: 'read' | 'write' | 'create';
   /** True: this process does the work, also beside a running server. */
   readonly isAlone?: boolean;
   /** Whether the running server logs this call. By default it logs each that may change the store. */
   readonly isLogged?: (texts: Texts) => boolean;
+  readonly call?: Call;
+  /** Checks what was given. Returns what is to be run. */
+  prepare(given: Given): (here: Here) => unknown;
 }
 
 /** A row of the table of commands. What it does gets the values of the options that it names: others do not compile. */
-export interface Row<O extends Options> extends About {
+export interface Row<O extends Options> extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'call'> {
   /** Its own: those that say where the store is come with `access`. */
   readonly options: O;
   /** What does not fit together, in words. */
   readonly fits?: (values: Values<NoInfer<O>>) => string | undefined;
   /** What is done where the store is open: in the running server, or in this process if none runs. */
   readonly work?: (context: Context, values: Values<NoInfer<O>>) => unknown;
-  /** The same, where its parameters are not the options. */
-  readonly call?: Call;
   /** What this process does; by default it asks once. A result that is a text is printed as it is. */
   readonly run?: (values: Values<NoInfer<O>>, here: Here) => unknown;
-}
-
-/** A command as the program has it: with all of its options, and without their types. */
-export interface Command extends About {
-  readonly name: string;
-  readonly help: string;
-  readonly options: Options;
-  readonly call?: Call;
-  /** Checks what was given. Returns what is to be run. */
-  prepare(given: Given): (here: Here) => unknown;
 }
 
 const STORE = pick('data', 'store', 'json');
@@ -96,8 +90,7 @@ export function command<O extends Options>(name: string, help: string, row: Row<
   };
   const prepare = (given: Given) => {
     const values = read(given);
-    const { texts } = given;
-    const asked = Object.fromEntries(Object.keys(own).flatMap((name) => (texts[name] ? [[name, texts[name]]] : [])));
+    const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));
     return (here: Here) => (run ? run(values, here) : here.ask(asked));
   };
   const where = { ...(row.access && STORE), ...(row.access === 'create' && BOUND) };
