@@ -48,8 +48,6 @@ export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/
 export type Body = AsyncIterable<string | Uint8Array>;
 export const isBody = (result: unknown): result is Body => Symbol.asyncIterator in Object(result);
 
-const REDRAW_EVERY_MS = 100;
-const BAR_CHARS = 24;
 /** What is done, beside its bar: together they fit into 80 columns, since a broken line could not be drawn over. */
 const MAX_WHAT_CHARS = 40;
 
@@ -87,14 +85,8 @@ export function table(rows: readonly Record<string, unknown>[]): string {
 function inColumns(rows: string[][]): string {
   const shown = rows.map((row) => row.map(visibleInLine));
   const widths = (shown[0] ?? []).map((_, at) => shown.reduce((width, row) => Math.max(width, row[at].length), 0));
-  return shown
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at]))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const lineOf = (row: string[]) => row.map((cell, at) => cell.padEnd(widths[at])).join('  ');
+  return shown.map((row) => lineOf(row).trimEnd()).join('\n');
 }
 
 /** `bannedUntil` → `banned until` */
@@ -128,17 +120,15 @@ export type Progress = (done: number, total: number) => void;
 
 /** Shows the progress of `work` by a bar on stderr, if that is a terminal that can draw over a line. */
 export async function withProgress<R>(what: string, work: (progress: Progress) => Promise<R>): Promise<R> {
-  let drawnAt = 0;
+  const isDrawable = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
+  let drawn: number | undefined;
   const progress: Progress = (done, total) => {
-    const isSizeUnknown = total === 0; // as of a pipe
-    const isDrawable = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
-    if (isSizeUnknown || !isDrawable || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
-    drawnAt = performance.now();
+    const percent = Math.min(100, Math.floor((100 * done) / total));
+    if (!isDrawable || total === 0 || percent === drawn) return; // 0: unknown, as of a pipe
+    drawn = percent;
     isBarShown = true;
-    const share = Math.min(1, done / total);
-    const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
-    const begun = visibleInLine(what).slice(0, MAX_WHAT_CHARS);
-    process.stderr.write(`\r${begun} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
+    const bar = '#'.repeat(percent / 4).padEnd(25, '.');
+    process.stderr.write(`\r${visibleInLine(what).slice(0, MAX_WHAT_CHARS)} [${bar}] ${percent} %\x1b[K`);
   };
   return work(progress).finally(clearBar);
 }
