@@ -1,7 +1,7 @@
 /** Loads the service and others in turn, and compares each round of another with the service's rounds beside it. */
-import type { Bench } from './bench.ts';
+import { type Bench, ROUND_SECONDS } from './bench.ts';
 import type { Report } from './generator.ts';
-import { number, ratioToNeighbours, type Spread, spread } from './numbers.ts';
+import { number, type Spread, spread } from './numbers.ts';
 import type { Server } from './processes.ts';
 import type { Row } from './results.ts';
 
@@ -13,7 +13,9 @@ export interface Subject {
   leavesOut?: string;
 }
 
-interface Path extends Pick<Row, 'part' | 'path' | 'connections'> {
+interface Path {
+  path: string;
+  connections: number;
   /** By default WARM_UP_SECONDS. */
   warmUpSeconds?: number;
 }
@@ -33,7 +35,7 @@ const LATE_SHARE = 0.5;
 /** The first subject is the service, or what else is compared with all others. */
 export async function contest(bench: Bench, path: Path, subjects: Subject[]): Promise<void> {
   const { connections, warmUpSeconds = WARM_UP_SECONDS } = path;
-  const { rounds, seconds } = bench.settings;
+  const { rounds } = bench.settings;
   const load = ({ name, server, file }: Subject, seconds: number, what: string) => {
     bench.progress(`${path.path}: ${name}, ${what}`);
     return bench.load(server, { file, connections, seconds });
@@ -42,38 +44,39 @@ export async function contest(bench: Bench, path: Path, subjects: Subject[]): Pr
 
   // A X A Y A X A Y A: every round of X and Y stands between two of A.
   const [service, ...others] = subjects;
-  const own = [await load(service, seconds, 'first round')];
-  const theirs = others.map(() => ({ reports: [] as Report[], neighbours: [] as [Report, Report][] }));
+  const own = [await load(service, ROUND_SECONDS, 'first round')];
+  const theirs = others.map((): Report[] => []);
   for (let round = 1; round <= rounds; round++) {
     for (const [at, other] of others.entries()) {
-      const before = own.at(-1)!;
-      theirs[at].reports.push(await load(other, seconds, `round ${round} of ${rounds}`));
-      const after = await load(service, seconds, `round ${round} of ${rounds}`);
-      theirs[at].neighbours.push([before, after]);
-      own.push(after);
+      theirs[at].push(await load(other, ROUND_SECONDS, `round ${round} of ${rounds}`));
+      own.push(await load(service, ROUND_SECONDS, `round ${round} of ${rounds}`));
     }
   }
 
   const ownRow = rowOf(path, service, own);
   const otherRows = others.map((other, at) => {
-    const row = rowOf(path, other, theirs[at].reports);
+    const row = rowOf(path, other, theirs[at]);
     const isLimited = ownRow.loadIsLimit || row.loadIsLimit;
+    // What drifts evenly cancels out in the mean of the rounds before and after.
     const ratio = (rate: (report: Report) => number) => {
-      const neighbours = theirs[at].neighbours.map(([before, after]): [number, number] => [rate(before), rate(after)]);
-      return ifKnown(ratioToNeighbours(neighbours, theirs[at].reports.map(rate)));
+      const ratios = theirs[at].map((report, round) => {
+        const [before, after] = own.slice(round * others.length + at, round * others.length + at + 2).map(rate);
+        return (before + after) / 2 / rate(report);
+      });
+      return ifKnown(spread(ratios));
     };
     row.service = { throughput: isLimited ? undefined : ratio(perSecond), cpu: ratio(perCpuSecond) };
     return row;
   });
-  if (path.part !== 'scale') ownRow.latency = await latencyOf(bench, ownRow, service);
+  ownRow.latency = await latencyOf(bench, ownRow, service);
   bench.results.rows.push(ownRow, ...otherRows);
 }
 
-function rowOf({ part, path, connections }: Path, { name, leavesOut }: Subject, reports: Report[]): Row {
+function rowOf({ path }: Path, { name, leavesOut }: Subject, reports: Report[]): Row {
   const loadIsLimit = spread(reports.map(({ busy }) => busy)).median > GENERATOR_IS_BUSY;
   const cpuMicros = ifKnown(spread(reports.map((report) => 1e6 / perCpuSecond(report))));
   return {
-    ...{ part, path, subject: name, connections, loadIsLimit, leavesOut, cpuMicros },
+    ...{ path, subject: name, loadIsLimit, leavesOut, cpuMicros },
     perSecond: spread(reports.map(perSecond)),
   };
 }
@@ -87,13 +90,8 @@ const ifKnown = (value: Spread) => (Number.isNaN(value.median) ? undefined : val
 
 /** Undefined for a server that is too slow. */
 async function latencyOf(bench: Bench, { path, subject, perSecond }: Row, { server, file }: Subject) {
-  const rate = `${number(PACED.perSecond)} requests a second`;
-  if (perSecond.median < SPARE * PACED.perSecond) {
-    const least = `servers that answer ${number(SPARE * PACED.perSecond)} or more: requests to a slower one would queue up`;
-    bench.note(`Some latencies are missing (–). Latency is measured at ${rate}, of ${least}.`);
-    return undefined;
-  }
-  bench.progress(`${path}: ${subject} at ${rate}`);
+  if (perSecond.median < SPARE * PACED.perSecond) return undefined;
+  bench.progress(`${path}: ${subject} at ${number(PACED.perSecond)} requests a second`);
   await bench.load(server, { file, ...PACED, seconds: PACED_WARM_UP_SECONDS });
   const { latency } = await bench.load(server, { file, ...PACED });
   const { late, ...measured } = latency!;

@@ -9,7 +9,6 @@ export interface Cores {
   load: number;
 }
 
-const TICKS_PER_SECOND = 100;
 const NANOSECONDS = 1e9;
 
 export const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
@@ -41,15 +40,11 @@ export function describeMachine(cores: Cores | undefined): Record<string, string
   };
 }
 
-/** CPU seconds that a process has used, by the nanosecond where the kernel tells; undefined where there is no /proc. */
+/** CPU seconds that a process has used; undefined where the kernel does not tell. */
 export function cpuSeconds(pid: number): number | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  if (stat === undefined) return undefined;
+  if (read(`/proc/${pid}/schedstat`) === undefined) return undefined;
   const threads = readdirSync(`/proc/${pid}/task`).map((id) => read(`/proc/${pid}/task/${id}/schedstat`));
-  const nanoseconds = threads.reduce((sum, text) => sum + Number(text?.split(' ')[0] ?? 0), 0);
-  if (nanoseconds > 0) return nanoseconds / NANOSECONDS;
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  return threads.reduce((sum, text) => sum + Number(text?.split(' ')[0] ?? 0), 0) / NANOSECONDS;
 }
 
 /** Resident memory of a process in megabytes (10^6 bytes); NaN where there is no /proc. */

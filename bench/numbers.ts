@@ -49,11 +49,6 @@ export function quantile(values: number[], share: number): number {
   return below + (sorted[Math.ceil(at)] - below) * (at % 1);
 }
 
-/** Each value of `other` stands between two of `own`, which it is compared with: what drifts evenly cancels out. */
-export function ratioToNeighbours(own: [before: number, after: number][], other: number[]): Spread {
-  return spread(other.map((value, round) => (own[round][0] + own[round][1]) / 2 / value));
-}
-
 export function number(value: number | undefined, digits = 0): string {
   if (value === undefined || !Number.isFinite(value)) return '–';
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });

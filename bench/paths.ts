@@ -5,7 +5,6 @@ import { contest, type Subject } from './contest.ts';
 import { number, randomIntegers } from './numbers.ts';
 import { availablePeers, PEERS, type Peer, startPeer } from './peers.ts';
 import { get, post, type Reply, type Request, send, sendAll } from './requests.ts';
-import type { Part } from './results.ts';
 import { type Animal, animal, animals, SERVICE, Store, UNLIMITED } from './service.ts';
 
 export const ANIMALS = 100_000;
@@ -22,7 +21,8 @@ const REPLICA_ANIMALS = 1_000;
 const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
 
 interface Path {
-  part: Part;
+  /** The word that asks for it. */
+  part: string;
   name: string;
   /** By default CONNECTIONS. */
   connections?: number;
@@ -96,15 +96,17 @@ const PATHS: Path[] = [
   },
 ];
 
+export const PARTS = [...new Set(PATHS.map(({ part }) => part))];
+
 /** All paths of a part, each on a server of its own, on the same store. */
-export async function measurePaths(bench: Bench, part: Part): Promise<void> {
+export async function measurePaths(bench: Bench, part: string): Promise<void> {
   for (const path of PATHS.filter((one) => one.part === part)) {
     const subjects = await subjectsOf(bench, path);
     const { name, connections = CONNECTIONS, warmUpSeconds } = path;
-    await contest(bench, { part, path: name, connections, warmUpSeconds }, subjects);
+    await contest(bench, { path: name, connections, warmUpSeconds }, subjects);
     if (path.crowd !== undefined && bench.settings.thorough) {
       const crowd = `${name}, ${number(path.crowd)} connections`;
-      await contest(bench, { part, path: crowd, connections: path.crowd }, subjects.slice(0, 2));
+      await contest(bench, { path: crowd, connections: path.crowd }, subjects.slice(0, 2));
     }
     await bench.stopServers();
   }
@@ -113,12 +115,12 @@ export async function measurePaths(bench: Bench, part: Part): Promise<void> {
 /** The list through the file engine, and through one of two replicas on an empty database. */
 export async function measureReplica(bench: Bench, url: string): Promise<void> {
   const shop = await openShop(bench);
-  const store = new Store(bench, { url });
+  const store = new Store(bench, ['--store', url]);
   await store.fill(REPLICA_ANIMALS);
   const requests = firstPage(await store.key());
   const [server] = [await store.serve(), await store.serve()];
   await send(server.origin, requests[0]);
-  await contest(bench, { part: 'store', path: 'list through --store', connections: CONNECTIONS_OF_REPLICA }, [
+  await contest(bench, { path: 'list through --store', connections: CONNECTIONS_OF_REPLICA }, [
     { name: SERVICE, server: await shop.store.serve(), file: bench.jsonFile('requests', firstPage(shop.key)) },
     { name: 'a replica on PostgreSQL', server, file: bench.jsonFile('requests', requests) },
   ]);
@@ -127,11 +129,11 @@ export async function measureReplica(bench: Bench, url: string): Promise<void> {
 /** The store with ANIMALS, filled once a run, and a key for it. */
 export async function openShop(bench: Bench, limit = UNLIMITED): Promise<{ store: Store; key: string }> {
   const data = await bench.once('store', async () => {
-    const store = new Store(bench);
-    await store.fill(ANIMALS);
-    return store.data;
+    const directory = bench.file('data');
+    await new Store(bench, ['--data', directory]).fill(ANIMALS);
+    return directory;
   });
-  const store = new Store(bench, { data });
+  const store = new Store(bench, ['--data', data]);
   return { store, key: await bench.once(`key ${limit}`, () => store.key(limit)) };
 }
 

@@ -5,8 +5,6 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
 const ERROR_TEXT_MAX_CHARACTERS = 2_000;
-const START_MAX_MS = 60_000;
-const STOP_MAX_MS = 15_000;
 
 export interface Server {
   pid: number;
@@ -15,9 +13,8 @@ export interface Server {
 }
 
 /** Gives what the command printed. The message of a failure has what it printed on its standard error. */
-export async function run([program, ...args]: string[], timeout: number): Promise<string> {
-  const { stdout } = await promisify(execFile)(program, args, { timeout, maxBuffer: 64 * 1024 * 1024 });
-  return stdout;
+export async function run([program, ...args]: string[]): Promise<string> {
+  return (await promisify(execFile)(program, args)).stdout;
 }
 
 /** Resolves when the command has printed the address that it listens on. */
@@ -29,13 +26,11 @@ export async function startServer(name: string, [program, ...args]: string[]): P
     errors = `${errors}${text}`.slice(-ERROR_TEXT_MAX_CHARACTERS);
   });
   await once(child, 'spawn');
-  const timer = setTimeout(() => child.kill('SIGKILL'), START_MAX_MS);
   let origin: string | undefined;
   for await (const line of createInterface(child.stdout)) {
     origin = /https?:\/\/[^/\s]+:\d+/.exec(line)?.[0];
     if (origin !== undefined) break;
   }
-  clearTimeout(timer);
   if (origin === undefined) throw new Error(`${name} ended before it listened: ${errors.trim()}`);
   child.stdout.resume();
   return { pid: child.pid!, origin, stop: () => end(child) };
@@ -45,7 +40,5 @@ export async function end(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const exit = once(child, 'exit');
   child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS);
   await exit;
-  clearTimeout(timer);
 }

@@ -1,14 +1,10 @@
-/** What a run leaves behind: for the table, the page and `--json` alike. */
+/** What a run leaves behind: for the tables and `--json` alike. */
 import type { Spread } from './numbers.ts';
-
-export type Part = 'list' | 'get' | 'limit' | 'create' | 'store' | 'scale';
 
 /** One server under the load of one path. */
 export interface Row {
-  part: Part;
   path: string;
   subject: string;
-  connections: number;
   perSecond: Spread;
   /** The load generator and not the server was busy all the time: `perSecond` is at least so high. */
   loadIsLimit: boolean;
@@ -27,12 +23,11 @@ export interface Row {
   leavesOut?: string;
 }
 
-/** What is neither a row nor a comparison of two. */
+/** By how much `path` is more than `against`. */
 export interface Figure {
   path: string;
-  /** Empty: the figure stands by itself. */
   against: string;
-  value: Spread;
+  more: number;
   unit: string;
 }
 

@@ -1,5 +1,5 @@
 /** The service as it is measured: bundled once, filled by its own commands, run on a store of its own. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { bundle } from '../scripts/bundle.ts';
 import type { Bench } from './bench.ts';
 import { run, type Server } from './processes.ts';
@@ -8,7 +8,6 @@ import { run, type Server } from './processes.ts';
 export const SERVICE = 'petstore';
 export const UNLIMITED = 1_000_000_000;
 
-const COMMAND_MAX_MS = 180_000;
 const NAMES = ['Rex', 'Bella', 'Minka', 'Sir Hopsalot', 'Nemo', 'Ada', 'Old Tom'];
 /** Of so many animals one is sold: the rare status. */
 const RARE_EVERY = 40;
@@ -30,32 +29,18 @@ export function animals(count: number, first = 1): Animal[] {
   return Array.from({ length: count }, (_, i) => animal(first + i));
 }
 
-function bundled(bench: Bench, entry: string): Promise<string> {
-  return bench.once(`bundle of ${entry}`, async () => {
-    const outfile = bench.file('petstore.cjs');
-    await bundle({ entry, outfile, commit: 'benchmark' });
-    return outfile;
-  });
-}
-
 export class Store {
-  readonly data: string;
   readonly #bench: Bench;
   readonly #place: string[];
-  /** The service alone, or what is shipped: only that has the other engine. */
-  readonly #entry: string;
 
-  /** In a directory, by default a new one, or in a database. */
-  constructor(bench: Bench, { data = bench.file('data'), url }: { data?: string; url?: string } = {}) {
+  /** `place` has the options that say where it is: by default a new directory. */
+  constructor(bench: Bench, place = ['--data', bench.file('data')]) {
     this.#bench = bench;
-    this.data = data;
-    mkdirSync(data, { recursive: true, mode: 0o700 });
-    this.#entry = url === undefined ? 'src/main.ts' : 'extras/main.ts';
-    this.#place = url === undefined ? ['--data', data] : ['--store', url];
+    this.#place = place;
   }
 
   async command(...args: string[]): Promise<string> {
-    return run([...(await this.#program()), ...args, ...this.#place], COMMAND_MAX_MS);
+    return run([...(await this.#program()), ...args, ...this.#place]);
   }
 
   async fill(count: number): Promise<void> {
@@ -72,12 +57,17 @@ export class Store {
   }
 
   /** Bans are off: every 429 is the limiter's own. */
-  async serve(program?: string[]): Promise<Server> {
-    const command = program ?? (await this.#program());
-    return this.#bench.start(SERVICE, [...command, 'serve', '--port', '0', '--ban-after', '0', ...this.#place]);
+  async serve(): Promise<Server> {
+    const options = ['--port', '0', '--ban-after', '0', ...this.#place];
+    return this.#bench.start(SERVICE, [...(await this.#program()), 'serve', ...options]);
   }
 
   async #program(): Promise<string[]> {
-    return [process.execPath, await bundled(this.#bench, this.#entry)];
+    const program = await this.#bench.once('the service', async () => {
+      const outfile = this.#bench.file('petstore.cjs');
+      await bundle({ outfile, commit: 'benchmark' });
+      return outfile;
+    });
+    return [process.execPath, program];
   }
 }

@@ -1,12 +1,11 @@
 /**
  * The measure: plain node:http that sends the bytes of captured replies in turn, whatever the path.
  * `node bare.mjs REPLIES.json`. It reads the body of a POST and JSON.parses it, and keeps nothing.
- *
- * Left out: everything. No routing, no key, no limits, no work: what remains is what node:http itself costs.
+ * What remains is what node:http itself costs.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { listen } from './common.mjs';
+import { listen, readJson } from './common.mjs';
 
 const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
 const replies = JSON.parse(readFileSync(process.argv[2], 'utf8')).map(({ status, rawHeaders, body }) => ({
@@ -29,11 +28,6 @@ function inTurn(some) {
 
 const server = createServer((request, response) => {
   if (request.method === 'GET') return answerRead(response);
-  const chunks = [];
-  request.on('data', (chunk) => chunks.push(chunk));
-  request.on('end', () => {
-    JSON.parse(Buffer.concat(chunks).toString());
-    answerWrite(response);
-  });
+  readJson(request, () => answerWrite(response));
 });
 listen(server);

@@ -1,14 +1,12 @@
 /**
  * Fastify 5 with @fastify/rate-limit: schemas for query and reply, so that validation is compiled (Ajv) and
  * serialization is too (fast-json-stringify). Logging off, as its own benchmarks have it.
- *
- * Left out: the key check (the key's text is the limiter's key as it stands), the day's window, int64 beyond 2^53,
- * request ids, and the disk: animals live in memory only.
+ * The key's text is the limiter's key as it stands.
  */
 import rateLimit from '@fastify/rate-limit';
 import Fastify from 'fastify';
 import { announce } from './common.mjs';
-import { fault, page, REQUESTS_A_MINUTE, STATUSES } from './list.mjs';
+import { page, REQUESTS_A_MINUTE } from './list.mjs';
 
 const pet = {
   type: 'object',
@@ -17,7 +15,7 @@ const pet = {
     id: { type: 'integer' },
     name: { type: 'string' },
     categoryId: { type: 'integer' },
-    status: { type: 'string', enum: STATUSES },
+    status: { type: 'string', enum: ['available', 'pending', 'sold'] },
   },
 };
 const query = {
@@ -25,7 +23,6 @@ const query = {
   properties: {
     limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
     after: { type: 'integer', minimum: 0, default: 0 },
-    status: { type: 'string', enum: STATUSES },
   },
 };
 
@@ -36,15 +33,10 @@ await app.register(rateLimit, {
   cache: 10_000,
   keyGenerator: (request) => request.headers.authorization,
 });
-app.setErrorHandler((error, _request, reply) => {
-  const status = error.statusCode ?? 500;
-  reply.code(status).send(fault(status, error.code ?? 'internal_error', error.message));
-});
 
 const response = { 200: { type: 'array', items: pet } };
 app.get('/v1/pets', { schema: { querystring: query, response } }, (request, reply) => {
-  const { limit, after, status } = request.query;
-  const [found, link] = page(limit, after, status);
+  const [found, link] = page(request.query.limit, request.query.after);
   if (link) reply.header('link', link);
   reply.send(found);
 });

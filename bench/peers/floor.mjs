@@ -1,8 +1,7 @@
 /**
  * The floor: plain node:net that answers each head with the bytes of one captured reply. `node floor.mjs REPLIES.json`
- *
- * Left out: HTTP too. A head ends where a chunk ends with an empty line, and nothing of it is read: what remains is what
- * the kernel and Node's sockets cost. So it is for requests without bodies that wait for each reply.
+ * A head ends where a chunk ends with an empty line, and nothing of it is read: what remains is what the kernel and
+ * Node's sockets cost. So it is for requests without bodies that wait for each reply.
  */
 import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';

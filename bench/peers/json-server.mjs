@@ -1,8 +1,6 @@
 /**
  * json-server as its documentation shows it as a module: `node json-server.mjs ANIMALS.json`. Its router alone, without
  * its log, its compression and its headers for caches; the animals are in memory.
- *
- * Left out: keys, limits, checks of the query, ids beyond 2^53, request ids, and the disk.
  */
 import { readFileSync } from 'node:fs';
 import jsonServer from 'json-server';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -23,8 +23,7 @@ function bench(...args: string[]) {
 const leftFolders = () => readdirSync(folder).filter((name) => name.startsWith('petstore-bench-'));
 
 test('it measures the service beside bare node:http with Node alone, and leaves nothing behind', () => {
-  const page = path.join(folder, 'report.html');
-  const { status, stdout, stderr } = bench('create', 'limit', '--rounds', '2', '--json', '--report', page);
+  const { status, stdout, stderr } = bench('create', 'limit', '--rounds', '2', '--json');
   assert.equal(status, 0, stdout + stderr);
   const { rows }: Results = JSON.parse(stdout);
   const paths = ['create, durable', 'create, durable, 256 connections', '429, over the limit'];
@@ -37,7 +36,6 @@ test('it measures the service beside bare node:http with Node alone, and leaves 
     paths.flatMap(() => ['petstore', 'bare node:http']),
   );
   assert.ok(rows.every(({ perSecond }) => perSecond.median > 0));
-  assert.match(readFileSync(page, 'utf8'), /429, over the limit/);
   assert.deepEqual(leftFolders(), []);
 });
 
@@ -65,7 +63,7 @@ test('it serves for load generators of one’s own, without limits, and ends at 
 });
 
 test('what it does not know it names, with status 2', () => {
-  for (const [word, ...more] of [['lists'], ['--fast'], ['--seconds', 'x', 'list'], ['store']]) {
+  for (const [word, ...more] of [['lists'], ['--fast'], ['--rounds', 'x', 'list']]) {
     const { status, stderr } = bench(word, ...more);
     assert.equal(status, 2, stderr);
     assert.ok(stderr.includes(word), stderr);
