@@ -44,10 +44,6 @@ export class Bench {
     if (process.stderr.isTTY) process.stderr.write(`${CLEAR_LINE}${text.slice(0, process.stderr.columns - 1)}`);
   }
 
-  note(text: string): void {
-    if (!this.results.notes.includes(text)) this.results.notes.push(text);
-  }
-
   /** A path in the run's folder that nothing else has. */
   file(name: string): string {
     return path.join(this.folder, `${++this.#files}-${name}`);

@@ -121,7 +121,7 @@ export async function perform({ origin, pid, file, connections: count, seconds, 
     const [began, before, loop] = [performance.now(), cpuSeconds(pid), performance.eventLoopUtilization()];
     const latency = await (perSecond === undefined
       ? saturate(connections, exchange, seconds)
-      : keepPace(connections, exchange, perSecond, Math.max(1, Math.round(perSecond * seconds))));
+      : keepPace(connections, exchange, perSecond, seconds));
     const [ended, now] = [performance.now(), cpuSeconds(pid)];
     const busy = performance.eventLoopUtilization(loop).utilization;
     const used = now === undefined || before === undefined ? undefined : now - before;
@@ -134,22 +134,17 @@ export async function perform({ origin, pid, file, connections: count, seconds, 
 type Exchange = (connection: Connection) => Promise<void>;
 
 /** Each connection sends once or more, and ends with a complete reply. */
-async function saturate(connections: Connection[], exchange: Exchange, seconds: number): Promise<undefined> {
+async function saturate(all: Connection[], exchange: Exchange, seconds: number): Promise<undefined> {
   const end = performance.now() + seconds * 1_000;
   const keepBusy = async (connection: Connection) => {
     do await exchange(connection);
     while (performance.now() < end);
   };
-  await Promise.all(connections.map(keepBusy));
+  await Promise.all(all.map(keepBusy));
 }
 
-async function keepPace(
-  connections: Connection[],
-  exchange: Exchange,
-  perSecond: number,
-  requests: number,
-): Promise<Latency> {
-  const idle = [...connections];
+async function keepPace(all: Connection[], exchange: Exchange, perSecond: number, seconds: number): Promise<Latency> {
+  const idle = [...all];
   /** When the requests that found no idle connection were due. */
   const waiting: number[] = [];
   const [latencies, lateness]: number[][] = [[], []];
@@ -163,7 +158,7 @@ async function keepPace(
   const sending: Promise<void>[] = [];
   const errors: Error[] = [];
   const start = performance.now();
-  for (let i = 0; i < requests; i++) {
+  for (let i = 0; i < perSecond * seconds; i++) {
     const due = start + (i * 1_000) / perSecond;
     do await pause(due);
     while (performance.now() < due);

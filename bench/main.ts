@@ -69,8 +69,8 @@ async function main(args: string[]): Promise<void> {
   }
 }
 
-main(process.argv.slice(2)).catch((error: NodeJS.ErrnoException) => {
-  const isUsage = error instanceof UsageError || error.code?.startsWith('ERR_PARSE_ARGS');
+main(process.argv.slice(2)).catch((error: Error & { code?: unknown }) => {
+  const isUsage = error instanceof UsageError || String(error.code).startsWith('ERR_PARSE_ARGS');
   console.error(`bench: ${error.message}${isUsage ? `\n\n${USAGE}` : ''}`);
   process.exitCode = isUsage ? 2 : 1;
 });

@@ -14,7 +14,7 @@ const PAGES = 2_048;
 const ANIMALS_READ = 1_000;
 /** More replies of bare node:http would not differ, and take time to capture. */
 const CAPTURED = 1_024;
-const CONNECTIONS = 32;
+export const CONNECTIONS = 32;
 /** Enough for the requests that wait to share a take of the database. */
 const CONNECTIONS_OF_REPLICA = 128;
 const REPLICA_ANIMALS = 1_000;
@@ -148,17 +148,13 @@ async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
   checkBody(`${SERVICE}, ${path.name}`, replies[0].body, path.check);
   const subjects: Subject[] = [{ name: SERVICE, server, file: bench.jsonFile('requests', requests) }];
   for (const peer of availablePeers(bench, path.peers)) {
-    subjects.push(await peerSubject(bench, peer, { requests, replies, check: path.check }));
+    subjects.push(await startSubject(bench, peer, path.check, requests, replies));
   }
   return subjects;
 }
 
-interface Ours extends Pick<Path, 'check'> {
-  requests: Request[];
-  replies: Reply[];
-}
-
-async function peerSubject(bench: Bench, peer: Peer, { requests: ours, replies, check }: Ours): Promise<Subject> {
+/** `ours` are the requests to the service, and `replies` its replies. */
+async function startSubject(bench: Bench, peer: Peer, check: Path['check'], ours: Request[], replies: Reply[]) {
   const requests = ours.map(peer.request ?? ((same) => same));
   const given = {
     replies: async () => bench.jsonFile('replies', replies),
@@ -166,7 +162,7 @@ async function peerSubject(bench: Bench, peer: Peer, { requests: ours, replies, 
     store: async () => bench.file('store'),
   };
   const server = await startPeer(bench, peer, [await given[peer.given](), String(ANIMALS)]);
-  const [reply] = await sendAll(server.origin, requests.slice(0, 1));
+  const reply = await send(server.origin, requests[0]);
   checkBody(peer.name, reply.body, check);
   if (peer.given === 'replies') deepStrictEqual(comparable(reply), comparable(replies[0]), `${peer.name}: other bytes`);
   return { ...peer, server, file: bench.jsonFile('requests', requests) };

@@ -8,7 +8,8 @@ import { run, type Server } from './processes.ts';
 import type { Request } from './requests.ts';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
-const IN_MEMORY = 'keys, the window of a day, ids beyond 2^53, request ids, the disk: its animals are in memory only';
+const IN_MEMORY =
+  'keys, the window of a day, the filter by status, ids beyond 2^53, request ids, the disk: its animals are in memory only';
 const SAME_BYTES = 'all but HTTP: it sends the same bytes';
 
 export interface Peer {
@@ -86,7 +87,7 @@ export async function installPeers(): Promise<void> {
 export function availablePeers(bench: Bench, wanted: Peer[]): Peer[] {
   return wanted.filter(({ name, isBaseline, isPossible = () => true }) => {
     if (!isBaseline && !bench.settings.peers) return false;
-    if (!isPossible()) bench.note(`${name} is left out: this machine, or this Node, does not have it.`);
+    if (!isPossible()) bench.results.notes.push(`${name} is left out: this machine, or this Node, does not have it.`);
     return isPossible();
   });
 }

@@ -4,8 +4,6 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
-const ERROR_TEXT_MAX_CHARACTERS = 2_000;
-
 export interface Server {
   pid: number;
   origin: string;
@@ -21,9 +19,9 @@ export async function run([program, ...args]: string[]): Promise<string> {
 export async function startServer(name: string, [program, ...args]: string[]): Promise<Server> {
   const env = { ...process.env, NODE_ENV: 'production' };
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let errors = '';
+  let lastWords = '';
   child.stderr.on('data', (text) => {
-    errors = `${errors}${text}`.slice(-ERROR_TEXT_MAX_CHARACTERS);
+    lastWords = String(text).trim();
   });
   await once(child, 'spawn');
   let origin: string | undefined;
@@ -31,7 +29,7 @@ export async function startServer(name: string, [program, ...args]: string[]): P
     origin = /https?:\/\/[^/\s]+:\d+/.exec(line)?.[0];
     if (origin !== undefined) break;
   }
-  if (origin === undefined) throw new Error(`${name} ended before it listened: ${errors.trim()}`);
+  if (origin === undefined) throw new Error(`${name} ended before it listened: ${lastWords}`);
   child.stdout.resume();
   return { pid: child.pid!, origin, stop: () => end(child) };
 }

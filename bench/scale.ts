@@ -5,14 +5,13 @@ import type { Bench } from './bench.ts';
 import { contest } from './contest.ts';
 import { residentMb } from './machine.ts';
 import { number } from './numbers.ts';
+import { CONNECTIONS, PAGE } from './paths.ts';
 import type { Server } from './processes.ts';
 import { get, post, send } from './requests.ts';
 import { animals, SERVICE, Store } from './service.ts';
 
 const SMALL = 1_000;
 const LARGE = 1_000_000;
-const PAGE = 20;
-const CONNECTIONS = 32;
 /** Lasts longer than a compaction of a million. */
 const MIXED = { perSecond: 500, seconds: 20 };
 const COMPACTION_BEGINS_AFTER_MS = 2_000;

@@ -2,11 +2,10 @@
 import type { Bench } from './bench.ts';
 import { pinned } from './machine.ts';
 import { number } from './numbers.ts';
-import { ANIMALS, openShop, PAGE } from './paths.ts';
+import { ANIMALS, CONNECTIONS, openShop, PAGE } from './paths.ts';
 import { PEERS, startPeer } from './peers.ts';
 import { get, sendAll } from './requests.ts';
 
-const CONNECTIONS = 32;
 const SECONDS = 10;
 
 export async function serveForOthers(bench: Bench, until: Promise<unknown>): Promise<void> {
