@@ -1,27 +1,19 @@
-/** The lab, if the server has one: a clock, faults, a record and a grade for the key that is in use. */
+/**
+ * The lab, if the server has one: a clock, a record and a grade for the key that is in use. Faults are injected from the
+ * reference, which says what fits each kind.
+ */
 // biome-ignore format: names
 import {
   announce, badge, button, type Column, confirmButton, el, inline, problem, report, row, sendButton, state, table,
 } from './dom.ts';
 import { isVisible } from './focus.ts';
-import { boxOf, Form, idInput, select, textInput } from './form.ts';
-import { asTyped, objectOf } from './json.ts';
+import { Form, textInput } from './form.ts';
+import { objectOf } from './json.ts';
 import { statusBadge } from './requests.ts';
 import { call, wire } from './wire.ts';
 
 interface Clock {
   ahead: number;
-}
-interface Fault {
-  id: number;
-  kind: string;
-  operation?: string;
-  times: number;
-  skip: number;
-  ms?: number;
-  seconds?: number;
-  as?: string;
-  status?: number;
 }
 interface Recorded {
   at: string;
@@ -47,27 +39,12 @@ interface Drill {
   script: { does: string; right: string }[];
 }
 
-/** The fields that belong to some kinds only, by kind. */
-const KINDS: Record<string, string[]> = {
-  delay: ['ms'],
-  unavailable: ['seconds', 'as'],
-  status: ['status', 'seconds'],
-  hang: ['ms'],
-  drop_before: [],
-  drop_after: [],
-  truncate: [],
-};
-const OF_SOME_KINDS = ['ms', 'seconds', 'as', 'status'] as const;
-const OF_ORDERS = ['listOrders', 'createOrder', 'getOrder', 'updateOrder'];
-const OF_PETS = ['listPets', 'createPet', 'getPet', 'updatePet', 'deletePet'];
-const OPERATIONS = [...OF_PETS, ...OF_ORDERS, 'listCategories', 'putCategory'];
 const MOST_REQUESTS = 100;
 const REFRESH_MS = 3_000;
 const UNITS = { d: 86_400, h: 3_600, m: 60, s: 1 };
 const VERDICTS = { pass: 'good', warn: 'warn', fail: 'bad', unseen: '' };
 // biome-ignore format: tables
-const COLUMNS: Record<'faults' | 'requests' | 'checks', Column[]> = {
-  faults: [['col-id', 'Id'], ['col-main', 'Fault'], ['col-more', 'For'], ['col-actions', '']],
+const COLUMNS: Record<'requests' | 'checks', Column[]> = {
   requests: [['col-id', 'Status'], ['col-main', 'Request'], ['col-more', 'At'], ['col-status', 'Connection'], ['col-actions', 'Fault']],
   checks: [['col-id', 'Verdict'], ['col-main', 'Check'], ['col-more', 'Why'], ['col-status', 'Weight']],
 };
@@ -100,8 +77,6 @@ function part<T>(title: string, path: string, draw: (value: T) => HTMLElement[],
   const heading = el('h3', { text: title, tabindex: -1 });
   return { read, element: el('section', { class: 'card', 'aria-label': title }, heading, box, ...tools) };
 }
-
-const json = (text: string) => (text === '' ? undefined : JSON.stringify(text));
 
 type Change = [method: string, path: string, options?: { body?: string | undefined }];
 
@@ -143,71 +118,6 @@ function clockNow({ ahead }: Clock): HTMLElement[] {
   return [el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text }))];
 }
 const clock = part('Clock', '/lab/clock', clockNow, advanceForm.element);
-
-function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seconds, as, status }: Fault) {
-  const retryAfter = seconds && `Retry-After: ${seconds}${as === 'date' ? ' s, as a date' : ''}`;
-  const more = [status, ms !== undefined && `${ms} ms`, retryAfter];
-  const which = `${operation}, ${times} ×${skip > 0 ? `, after ${skip}` : ''}`;
-  const words = ` ${more.filter((text) => text).join(', ')}`;
-  const props = { class: 'small', 'aria-label': `Remove fault ${id}` };
-  const remove = sendButton('Remove', () => removeFaults(`/${id}`, 'The fault is removed.'), props);
-  return row(COLUMNS.faults, [String(id), [el('b', { text: kind }), words], which, remove]);
-}
-
-function faultsNow(all: Fault[]): HTMLElement[] {
-  return all.length === 0 ? [state('No faults are armed.')] : [table('Faults', COLUMNS.faults, all.map(faultRow))];
-}
-
-const removeFaults = (which: string, done: string): Promise<void> =>
-  act(faultForm.note, () => done, () => faults.read(), 'DELETE', `/lab/faults${which}`); // biome-ignore format: short
-
-const kindSelect = select(Object.keys(KINDS), { on: { change: () => fitFields() } });
-const asSelect = select([
-  ['', 'seconds'],
-  ['date', 'a date'],
-]);
-
-const faultForm = new Form({
-  title: 'Inject a fault',
-  button: 'Inject',
-  fields: [
-    { name: 'kind', label: 'Kind', control: kindSelect },
-    { name: 'operation', label: 'Operation', control: select([['', 'any'], ...OPERATIONS]) },
-    { name: 'status', label: 'Status', control: select(['500', '502', '503', '504', '429']) },
-    { name: 'ms', label: 'Milliseconds', control: idInput(), hint: 'Left out: 1000' },
-    { name: 'seconds', label: 'Retry-After', control: idInput(), hint: 'Seconds; left out: 1, with status: none' },
-    { name: 'as', label: 'Written as', control: asSelect },
-    { name: 'times', label: 'Times', control: idInput(), hint: 'Left out: once' },
-    { name: 'skip', label: 'Skip', control: idInput(), hint: 'Matching requests that pass first' },
-  ],
-  submit: async ({ kind, operation, as, ...numbers }) => {
-    const typed = Object.entries(numbers).map(([name, { value }]) => [name, value.trim() && asTyped(value)]);
-    const own: Record<string, string> = { as: as.value && JSON.stringify(as.value), ...Object.fromEntries(typed) };
-    const isMeant = ([name, text]: [string, string]) => text !== '' && isOfKind(kind.value, name);
-    const members = Object.fromEntries(Object.entries(own).filter(isMeant));
-    const body = objectOf({ kind: json(kind.value), operation: json(operation.value), ...members });
-    const reply = await call<Fault>('POST', '/lab/faults', { body });
-    if (reply?.ok) await faults.read();
-    return reply;
-  },
-  done: ({ id, kind }) => `Fault ${id}, ${kind}, waits for its request.`,
-  buttons: [sendButton('Remove all', () => removeFaults('', 'All faults are removed.'))],
-});
-
-function isOfKind(kind: string, name: string): boolean {
-  return !OF_SOME_KINDS.some((one) => one === name) || KINDS[kind].includes(name);
-}
-
-/** Shows the fields that fit the kind. */
-function fitFields(): void {
-  for (const name of OF_SOME_KINDS) {
-    const box = boxOf(faultForm.controls[name]);
-    if (box) box.hidden = !isOfKind(kindSelect.value, name);
-  }
-}
-fitFields();
-
-const faults = part('Faults', '/lab/faults', faultsNow, faultForm.drawer());
 
 const requestRowId = (requestId: string) => `request-${requestId}`;
 
@@ -287,7 +197,7 @@ const gradeTools = el('div', { class: 'actions' }, sendButton('Arm the drill', a
 
 const grade = part('Grade', '/lab/grade', gradeNow);
 grade.element.firstChild?.after(gradeTools, gradeNote, drillScript); // before the long table
-const parts = [grade, clock, faults, record];
+const parts = [grade, clock, record];
 
 async function showLab(isQuiet = false): Promise<void> {
   await Promise.all(parts.map(({ read }) => read(isQuiet)));

@@ -5,19 +5,12 @@ import { without } from '../../program.ts';
 import { LAB, setsClock, skip, stage, type Watched } from './browser.ts';
 
 const live = stage(...LAB);
-const METHOD = /^(?:get|post|put|patch|delete)$/;
-type Document = { paths: Record<string, Record<string, { operationId: string; tags: string[] }>> };
 
 describe('the lab on the console', { skip: skip || without('lab') }, () => {
   let ui: Watched;
   const part = (name: string) => ui.page.getByRole('region', { name, exact: true });
   /** It looks every three seconds whether something has changed. */
   const refresh = () => ui.page.clock.fastForward(3_000);
-  const operations = async () => {
-    const { paths } = await live.send<Document>('GET /openapi.json');
-    const all = Object.values(paths).flatMap((item) => Object.entries(item));
-    return all.filter(([method]) => METHOD.test(method)).map(([, operation]) => operation);
-  };
   before(async () => {
     ui = await live.enter(setsClock);
     await ui.view('Lab');
@@ -35,30 +28,6 @@ describe('the lab on the console', { skip: skip || without('lab') }, () => {
     await ui.see(part('Clock'), /1 d 1 m 30 s ahead/);
     await ui.send(part('Clock'), { 'Advance by': '-5' }, 'Advance');
     await ui.see(part('Clock').locator('.field-error'), 'must be a time');
-  });
-
-  it('injects faults, says what is wrong with one, and removes them', async () => {
-    await ui.see(part('Faults'), 'No faults are armed');
-    await part('Faults').locator('summary').click();
-    const form = part('Faults').getByRole('form');
-    await form.getByLabel('Kind').selectOption('delay');
-    await ui.send(form, { Milliseconds: '99999' }, 'Inject');
-    await ui.see(form.locator('.field-error'), '30000');
-    const names = await form.getByLabel('Operation').locator('option').allTextContents();
-    const served = (await operations()).filter(({ tags }) => tags[0] !== 'lab').map(({ operationId }) => operationId);
-    assert.deepEqual(names.slice(1).sort(), served.sort());
-    await form.getByLabel('Operation').selectOption('createOrder');
-    await ui.send(form, { Milliseconds: '500' }, 'Inject');
-    await ui.see(part('Faults').locator('tbody'), /delay 500 ms\s+createOrder, 1 ×/);
-    await ui.press(/^Remove fault \d+$/, part('Faults'));
-    await ui.see(part('Faults'), 'No faults are armed');
-    await form.getByLabel('Kind').selectOption('status');
-    assert.equal(await form.getByLabel('Milliseconds').isVisible(), false);
-    await form.getByLabel('Status').selectOption('429');
-    await ui.send(form, { 'Retry-After': '7', Times: '2' }, 'Inject');
-    await ui.see(part('Faults').locator('tbody'), /status 429, Retry-After: 7\s+createOrder, 2 ×/);
-    await ui.press('Remove all', form);
-    await ui.see(part('Faults'), 'No faults are armed');
   });
 
   it('shows the record and the grade as they change, arms the drill, and starts again', async () => {
@@ -81,7 +50,6 @@ describe('the lab on the console', { skip: skip || without('lab') }, () => {
     await ui.press('The whole shop, for everybody', part('Grade'));
     await ui.see(part('Grade'), 'as the seed makes them');
     await ui.see(part('Record'), 'This key has sent nothing yet');
-    await ui.see(part('Faults'), 'No faults are armed');
   });
 
   it('forgets the animals and orders that it showed when the shop is reset from the reference', async () => {
@@ -105,10 +73,6 @@ describe('the lab on the console', { skip: skip || without('lab') }, () => {
     await ui.useKey(key);
     await ui.see('#banner', '429');
     await ui.view('Lab');
-    await live.send('POST /lab/faults', { kind: 'delay' }, key);
-    await refresh();
-    await ui.press(/^Remove fault/, '#lab');
-    await ui.see(part('Faults'), 'No faults are armed');
     await ui.press('+ 24h', part('Clock'));
     await ui.at('#banner').waitFor({ state: 'hidden' });
     await live.operate('keys', 'revoke', id);

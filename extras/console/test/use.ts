@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { PATIENT } from '../../program.ts';
+import { page as pageFromSource } from '../assets.ts';
 import { PHONE, skip, stage, type Watched } from './browser.ts';
 
 const live = stage();
@@ -310,8 +312,12 @@ describe('the console', { skip }, () => {
     assert.equal(refused[0], 'stopped');
     assert.ok(refused.includes('require-trusted-types-for') && refused.includes('frame-src'), String(refused));
     ui.forgive(/Content Security Policy|TrustedHTML|TrustedScript/);
-    const { headers } = await fetch(live.origin);
-    assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+    const reply = await fetch(live.origin);
+    assert.match(reply.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+    const html = await reply.text(); // of a bundle; the policy has the hashes of its style and script
+    const policyOf = (text: string) => /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1];
+    assert.equal(policyOf(html), policyOf(pageFromSource()), 'the page from source is the same');
+    assert.ok(html.length <= 65_000 && gzipSync(html).length <= 25_000, `${html.length} characters`);
   });
 
   it('is used by keyboard alone', async () => {
