@@ -149,7 +149,8 @@ function operationCard(path: string, method: string, operation: Operation): HTML
   card.addEventListener('toggle', () => {
     if (!card.open) return;
     open();
-    history.replaceState(history.state, '', `#reference/${id}`);
+    const isShown = address().view === 'reference'; // this event comes late: the address may name another view by now
+    if (isShown) history.replaceState(history.state, '', `#reference/${id}`);
   });
   operations.set(id, { open, trial });
   return card;

@@ -88,8 +88,8 @@ export function stage(...options: string[]) {
     const limits = ['--per-minute', String(perMinute), '--per-day', String(perDay)];
     return JSON.parse(await operate('keys', 'create', '--plan', 'enterprise', ...limits, '--json'));
   }
-  /** HTTP/2 and TLS in front of the server, as a proxy has them. */
-  async function secure(): Promise<{ origin: string; close(): Promise<void> }> {
+  /** HTTP/2 and TLS in front of the server, as a proxy has them; gives their address. */
+  async function secure(): Promise<string> {
     const file = (name: string) => join(data, `../${basename(data)}-${name}.pem`);
     const [keyFile, certFile] = [file('key'), file('cert')];
     const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost';
@@ -106,8 +106,8 @@ export function stage(...options: string[]) {
     });
     await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
     const { port } = front.address() as AddressInfo;
-    const close = () => new Promise<void>((resolve) => void front.close(() => resolve()));
-    return { origin: `https://127.0.0.1:${port}`, close };
+    ends.push(() => new Promise<void>((resolve) => void front.close(() => resolve()))); // when no page is open
+    return `https://127.0.0.1:${port}`;
   }
   async function open({ prepare, origin = live.origin, ...options }: Options = {}): Promise<Watched> {
     const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });

@@ -148,6 +148,12 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await ui.see(ui.exchanges().first(), 'GET /v1/categories?limit=100'); // the names that stand beside animals
     await ui.see('#categories .position', 'Ids 1 to 5');
 
+    await ui.view('Reference');
+    await ui.at('#operation-listPets').waitFor();
+    await page.evaluate(`document.querySelector('#operation-listPets').open = true, location.hash = '#orders'`);
+    await ui.see('main h2:visible', 'Orders');
+    assert.equal(new URL(page.url()).hash, '#orders');
+
     const form = page.getByRole('form', { name: 'Edit this animal' });
     await ui.go('animals/5');
     await ui.see('#animals pre', '"id": 5,');
