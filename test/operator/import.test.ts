@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { appendFile, stat, writeFile } from 'node:fs/promises';
+import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { command, injected, whyNoStrace } from '../program.ts';
-import { missing, withStore, workplace } from './workplace.ts';
+import { ANIMAL, missing, withStore, workplace } from './workplace.ts';
 
 const LINES = [
   '{"name":"Rex","categoryId":9007199254740993}',
@@ -109,6 +109,15 @@ test('an import that is larger than memory is checked line by line', async (t) =
     /^line 200001: not JSON.*\nnothing was imported: 1 bad line; --skip-bad imports the other 200,000\n$/,
   );
   assert.equal(exit, 1);
+});
+
+test('an import that holds too much to keep is refused, and nothing is added', async (t) => {
+  const { at, run } = await workplace(t);
+  await writeFile(at('in'), ANIMAL);
+  await truncate(at('in'), 513 * 2 ** 20); // the rest is one line, which takes no room on the disk
+  const { exit, stdout, stderr } = await run('import in --skip-bad');
+  assert.deepEqual([exit, stdout, stderr], [1, '', 'in is too long: import it in parts\n']);
+  assert.ok(!existsSync(at('data')));
 });
 
 test('a seed that is not what it should be is refused with the place of its faults, and nothing is added', async (t) => {
