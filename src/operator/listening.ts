@@ -29,13 +29,6 @@ export async function listen(server: Server, at: Address, log: Log, option = '--
   server.on('error', (error) => mayLog() && log.error('a connection was not accepted', { error }));
 }
 
-/** Lets so many connections be open at once. The newest beyond them is closed without a reply, and logged. */
-export function letIn(server: Server, most: number, whose: 'metrics' | 'commands', log: Log): void {
-  server.maxConnections = most;
-  const mayLog = onceAMinute(systemClock.now);
-  server.on('drop', () => mayLog() && log.warn(`a connection for ${whose} was closed: ${most} others are open`));
-}
-
 /** The form in a URL: `[::1]:8080`. */
 const hostAndPort = (host: string, port: number): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 

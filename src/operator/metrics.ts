@@ -7,7 +7,7 @@ import type { Summary } from '../service/routes.ts';
 import type { Service } from '../service/service.ts';
 import type { Log } from '../store/engine.ts';
 import type { Context } from './command.ts';
-import { letIn, listen } from './listening.ts';
+import { listen } from './listening.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const EVENT_LOOP_RESOLUTION_MS = 10;
@@ -116,7 +116,7 @@ export async function openMetrics(at: { host: string; port: number }, text: () =
     else if (url === '/metrics' && ['GET', 'HEAD'].includes(method)) res.end(text());
     else res.writeHead(404).end('Metrics are at /metrics\n');
   });
-  letIn(server, MAX_SCRAPERS, 'metrics', log);
+  server.maxConnections = MAX_SCRAPERS; // the newest beyond them is closed
   await listen(server, at, log, '--metrics');
   return server;
 }

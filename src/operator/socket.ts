@@ -17,7 +17,7 @@ import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
 import { excerpt } from '../text.ts';
 import type { Command, Context } from './command.ts';
-import { letIn, listen } from './listening.ts';
+import { listen } from './listening.ts';
 import type { Options, Texts } from './options.ts';
 import { asCommandError, type Body, CommandError, EXIT, isBody } from './output.ts';
 import { VERSION } from './version.ts';
@@ -27,9 +27,9 @@ const SOCKET = 'admin.sock';
 const BYTES = 'application/octet-stream';
 /** The length of sun_path without its closing NUL. */
 const MAX_PATH_BYTES = 107;
+const MAX_CALLERS = 64;
 /** A server that accepts the connection but does not answer is stopped, or still starting. */
 const MAX_ANSWER_MS = 3_000;
-const MAX_CALLERS = 64;
 /** Far more than the longest batch of an import. */
 const MAX_BODY_BYTES = 1_048_576;
 /** When the server stops, calls under way are finished if that takes no longer. */
@@ -68,7 +68,7 @@ export async function openSocket(dir: string, serving: Serving): Promise<() => P
   const path = socketIn(dir);
   if (existsSync(path)) unlinkSync(path);
   const server = createServer((req, res) => void answer(req, res, serving));
-  letIn(server, MAX_CALLERS, 'commands', serving.log);
+  server.maxConnections = MAX_CALLERS; // the newest beyond them is closed
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
   return async () => {
@@ -116,13 +116,11 @@ async function membersOf(req: IncomingMessage): Promise<object> {
   const isShort = Number(length) <= MAX_BODY_BYTES && coding === undefined;
   if (!isShort) throw usage(`the body must have a length, and at most ${MAX_BODY_BYTES} bytes`);
   const body = await text(req);
-  if (body === '') return {};
-  if (!body.startsWith('{')) throw usage('the body must be a JSON object');
   try {
-    return JSON.parse(body);
-  } catch {
-    throw usage('the body must be a JSON object');
-  }
+    const members: unknown = JSON.parse(body || '{}');
+    if (members instanceof Object && !Array.isArray(members)) return members;
+  } catch {} // as if it were no object
+  throw usage('the body must be a JSON object');
 }
 
 /** The parameters as the words of a command line would give them. */
