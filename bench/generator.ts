@@ -57,6 +57,7 @@ interface Prepared {
 
 /** A timer may be a millisecond late or more: nearer than this the generator turns in its event loop. */
 const TIMER_PRECISION_MS = 3;
+const CLOSED = 'the server closed a connection';
 /** One for all sockets: what came is taken out of it at once. */
 const BUFFER = Buffer.alloc(65_536);
 
@@ -71,12 +72,13 @@ class Connection {
     const callback = (length: number) => this.#read(BUFFER.toString('latin1', 0, length));
     this.socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer: BUFFER, callback } });
     this.socket.on('error', (error) => this.#failed(error));
-    this.socket.on('close', () => this.#failed(new Error('the server closed a connection')));
+    this.socket.on('close', () => this.#failed(new Error(CLOSED)));
   }
 
   /** Resolves when the reply is complete. Rejects if it is not the right one: what is wrong is not worth timing. */
   async exchange({ bytes, status }: Prepared): Promise<void> {
     const reply = await new Promise<string>((resolve, reject) => {
+      if (this.socket.destroyed) reject(new Error(CLOSED));
       this.#answered = resolve;
       this.#failed = reject;
       this.socket.write(bytes);
@@ -163,7 +165,7 @@ async function keepPace(all: Connection[], exchange: Exchange, perSecond: number
     do await pause(due);
     while (performance.now() < due);
     lateness.push(performance.now() - due);
-    const connection = idle.pop();
+    const connection = idle.shift(); // in turn, so that no server finds one unused
     if (connection === undefined) waiting.push(due);
     else sending.push(sendFrom(connection, due).catch((error) => void errors.push(error)));
   }
