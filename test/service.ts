@@ -29,6 +29,7 @@ export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptio
   readonly page?: string;
   /** Nothing is opened yet. */
   readonly starting?: boolean;
+  readonly waitsToOpen?: boolean;
 }
 
 export type TestService = Awaited<ReturnType<typeof startService>>;
@@ -47,6 +48,7 @@ export async function startService(options: ServiceOptions = {}) {
     clock,
     log,
     onReply,
+    waitsToOpen: options.waitsToOpen,
   });
   const open = () => {
     const { endpoints = [], around } = options.beside?.(store, limiter) ?? {};

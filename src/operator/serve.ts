@@ -65,9 +65,10 @@ async function start(
     metrics?.countReply(summary);
     if (accessLog) log.access(summary);
   };
-  const service = new Service({ settings, clock, log, onReply: metrics || accessLog ? onReply : undefined });
-
   const held = givenSocket();
+  const counted = metrics || accessLog ? onReply : undefined;
+  const service = new Service({ settings, clock, log, onReply: counted, waitsToOpen: held !== undefined });
+
   // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
   const early = held === undefined ? listen(service.server, { host, port }, log) : undefined;
   const [listening] = await Promise.allSettled([early]);
@@ -90,7 +91,7 @@ async function start(
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
     closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey, log.warn));
-    // A socket that is held for us has a queue: what is in it waits until it can be served.
+    // A socket that is held for us has a queue: what is in it waits until the store is open.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
     const url = urlOf(settings, origin);
@@ -104,7 +105,8 @@ async function start(
     const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
     void printFirstSteps(lines, origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
-    const shown = { ...settings, store: storeName(settings), data: undefined }; // no URL, in which a password may be
+    const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
+    const shown = { ...own, store: storeName(settings), data: undefined }; // no URL, in which a password may be
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
       await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);

@@ -170,8 +170,11 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
     if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
     if (code === 'EAGAIN') throw silent; // its queue is full
     if (isSent) throw new Error('the server ended before it answered: look before you repeat the command');
-    const advice = code === 'EACCES' ? '; run this as the user who owns the store' : '';
-    throw new Error(`${dir}: the running server cannot be reached: ${message}${advice}`);
+    if (code === 'EACCES') {
+      const advice = 'name the store with --data, or run this as the user who owns it';
+      throw new Error(`${path.resolve(dir)} cannot be looked into: ${advice}`);
+    }
+    throw new Error(`${dir}: the running server cannot be reached: ${message}`);
   }
 }
 

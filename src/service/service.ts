@@ -54,6 +54,8 @@ interface Options {
   readonly clock: Clock;
   readonly log: Log;
   readonly onReply?: (summary: Summary) => void;
+  /** True: requests that come before the service is open wait for that. Else those under `/v1` get a 503. */
+  readonly waitsToOpen?: boolean;
 }
 
 /** What the service works on once it is open. */
@@ -76,6 +78,7 @@ export class Service {
   readonly #keepAlive: HeaderList;
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
   #ids = 0;
+  readonly #early: Request[] = [];
   #pages: Router<Page>;
   #operations: Router<Operation>;
   #parts: (Parts & { readonly callers: Callers; readonly shop: Shop }) | undefined;
@@ -92,14 +95,14 @@ export class Service {
       keepAliveSeconds: settings.keepAlive,
       maxConnections: settings.maxConnections,
       addressOf: settings.trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
-      handle: (request) => void this.#handle(request),
+      handle: (request) => this.#begin(request),
       refusal: (connection, error) => this.#rawRefusal(connection, error),
       onRefused: (refused) => log.warn('connections were refused; counts since the start', { ...refused }),
     });
     this.server = this.#http.server;
   }
 
-  /** From now on requests under `/v1` are served. Until then they get a 503. */
+  /** From now on requests under `/v1` are served. */
   open(parts: Parts): void {
     const { clock, settings } = this.#options;
     const { store } = parts;
@@ -115,6 +118,7 @@ export class Service {
     };
     [this.#pages, this.#operations] = this.#routersFor(parts.endpoints);
     this.#parts = { ...parts, callers, shop };
+    for (const request of this.#early.splice(0)) void this.#handle(request);
   }
 
   #routersFor(endpoints: readonly Endpoint[] = []): [Router<Page>, Router<Operation>] {
@@ -132,6 +136,11 @@ export class Service {
     const { open, refused } = this.#http;
     const { addresses, bans } = this.#gate;
     return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
+  }
+
+  #begin(request: Request): void {
+    if (this.#parts === undefined && this.#options.waitsToOpen) this.#early.push(request);
+    else void this.#handle(request);
   }
 
   async #handle(request: Request): Promise<void> {
