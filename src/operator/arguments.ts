@@ -139,18 +139,16 @@ type Line = [string, string];
 export function helpOf(command: Command): string {
   const { options, help, more = '' } = command;
   const names = namesOf(options);
-  const rowsOf = (rows: string[], leftOf: (name: string) => string) =>
-    rows.map((name): Line => [`${leftOf(name)} ${options[name].value}`.trim(), about(options[name])]);
+  const leftOf = (name: string, { value, isArgument }: Option) => (isArgument ? value : `${flagOf(name)} ${value}`);
+  const rowsOf = (names: string[]) =>
+    names.map((name): Line => [leftOf(name, options[name]).trimEnd(), about(options[name])]);
   const [example] = names.map((name) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
   return [
     `Usage: ${PROGRAM} ${synopsis(command)}${names.length > 0 ? ' [options]' : ''}\n`,
     ...wrap(`${help[0].toUpperCase()}${help.slice(1)}.`),
     ...wrap(more),
-    ...section(
-      'Arguments:',
-      rowsOf(namesOf(options, true), () => ''),
-    ),
-    ...section('Options:', [...rowsOf(names, flagOf), ['--help', 'show this']]),
+    ...section('Arguments:', rowsOf(namesOf(options, true))),
+    ...section('Options:', [...rowsOf(names), ['--help', 'show this']]),
     ...(example ? ['', ...wrap(example)] : []),
   ].join('\n');
 }

@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import { type ApiKey, type Environment, type Plan, type Store, StoreError, type Transaction } from '../store/model.ts';
+import { type ApiKey, type Environment, type Plan, type Store, StoreError } from '../store/model.ts';
 import { count, visible } from '../text.ts';
 import type { Context, Here } from './command.ts';
 import { type Body, table, timeInWords } from './output.ts';
@@ -34,14 +34,14 @@ interface NewKey extends Limits {
   environment?: Environment;
 }
 
-export async function createKey(context: Context, wanted: NewKey, check?: (tx: Transaction, key: ApiKey) => void) {
+export async function createKey(context: Context, wanted: NewKey, check?: (key: ApiKey) => void) {
   const { environment = context.environment ?? 'production', name, plan } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
   const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
   const key = await context.engine.store.write((tx) => {
     const key = tx.keys.add(row);
-    check?.(tx, key);
+    check?.(key);
     tx.usage.put({ id: key.id, ...newAccount() });
     return key;
   });
@@ -53,12 +53,10 @@ export async function createFirstKey(context: Context, plan: Plan, warn: (text: 
   const { store } = context.engine;
   const isActive = ({ revokedAt, environment }: ApiKey) => !revokedAt && environment === context.environment;
   for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
+  const { lastId } = store.read.keys;
   const another = new Error('another replica made the first key');
-  return createKey(context, { plan, name: 'first key' }, (tx, { id }) => {
-    for (let other = 1; other < id; other++) {
-      const key = tx.keys.get(other);
-      if (key !== undefined && isActive(key)) throw another;
-    }
+  return createKey(context, { plan, name: 'first key' }, ({ id }) => {
+    if (id !== lastId + 1) throw another;
   }).catch((error) => {
     const isFull = error instanceof StoreError && error.failure === 'full';
     if (isFull) warn(`no first key was made: ${error.message}`);
