@@ -59,7 +59,10 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  const remove = () => rmSync(temporary, { force: true });
+  let incomplete = [temporary];
+  const remove = () => {
+    for (const name of incomplete) rmSync(name, { force: true });
+  };
   process.once('exit', remove);
   try {
     const bytes = await call();
@@ -68,10 +71,9 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
       linkSync(temporary, path); // fails if another process has taken the name meanwhile
-      await realDisk.syncDirectory(dirname(path)).catch((error) => {
-        rmSync(path, { force: true }); // its name may not be durable
-        throw error;
-      });
+      incomplete = [temporary, path]; // the name may not be durable
+      await realDisk.syncDirectory(dirname(path));
+      incomplete = [temporary];
       return proof;
     } finally {
       await output.close();
