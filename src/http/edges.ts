@@ -1,4 +1,5 @@
 /** Reads a message beyond what node:http checks: its target, its query, its body. */
+import type { IncomingMessage } from 'node:http';
 import { allFaults, excerpt } from '../text.ts';
 import { NO_BODY } from './body.ts';
 import {
@@ -31,10 +32,17 @@ export function connectRefusal(): ApiError {
   return new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', allow], true);
 }
 
-/** The target as a path with its query: `http://host/path` is cut down to `/path` if `Host` names the same host. */
-export function originForm(request: Request): string {
+/** The path of the target, and what stands behind its `?`. */
+export function readTarget(request: Request): { path: string; query: string } {
+  const target = originForm(request);
+  const cut = target.indexOf('?');
+  return cut === -1 ? { path: target, query: '' } : { path: target.slice(0, cut), query: target.slice(cut + 1) };
+}
+
+/** `http://host/path` is cut down to `/path` if `Host` names the same host. */
+function originForm(request: Request): string {
   const target = request.url;
-  if (target.charCodeAt(0) === 47 /* / */) return target;
+  if (target.startsWith('/')) return target;
   if (target === '*' && request.method === 'OPTIONS') return target;
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target);
   if (absolute === null) throw badRequest('the request target must begin with /');
@@ -49,7 +57,7 @@ export function checkMessage(request: Request): void {
   if (request.message.httpVersionMajor !== 1) throw otherVersion();
   if (request.message.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
   const { host, 'transfer-encoding': encoding } = request.headers;
-  const twice = sentTwice(request.message.rawHeaders);
+  const twice = sentTwice(request.message);
   if (twice !== undefined) throw badRequest(`the header ${twice} was sent twice`);
   if (encoding !== undefined) {
     if (encoding !== 'chunked') throw badRequest('the only Transfer-Encoding supported is chunked');
@@ -65,7 +73,8 @@ export function checkMessage(request: Request): void {
 }
 
 /** A header of which node:http keeps the first, though another reader of the same bytes may take the second. */
-function sentTwice(rawHeaders: readonly string[]): string | undefined {
+function sentTwice({ rawHeaders, headers }: IncomingMessage): string | undefined {
+  if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined; // no header was
   const seen = new Set<string>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at].toLowerCase();

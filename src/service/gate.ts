@@ -47,9 +47,12 @@ export class Gate {
       caller = callers.identify(authorization);
     }
     if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
-    const decision = await limiter.take(caller.key);
-    caller = callers.identify(authorization); // its key may have ended meanwhile
-    if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
+    let decision = limiter.take(caller.key);
+    if (decision instanceof Promise) {
+      decision = await decision;
+      caller = callers.identify(authorization); // its key may have ended meanwhile
+      if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
+    }
     exchange.caller = caller;
     exchange.decision = decision;
     exchange.limits = this.#headers.ofKey(decision);
@@ -94,11 +97,12 @@ export class Gate {
 const tooMany = (code: 'rate_limited' | 'key_banned', why: string, seconds: number) =>
   new ApiError(code, `${why}; ask again in ${seconds} s`, ['Retry-After', `${seconds}`]);
 
-function refusalOf({ verdict, binding, retryAt, at, ...windows }: Decision): ApiError | undefined {
+function refusalOf(decision: Decision): ApiError | undefined {
+  const { verdict, binding, retryAt, at } = decision;
   if (verdict === 'admitted') return undefined;
   const seconds = retryAfterSeconds(retryAt, at);
   if (verdict === 'banned') return tooMany('key_banned', BANNED, seconds);
-  return tooMany('rate_limited', `the limit of ${windows[binding].limit} requests a ${binding} is used up`, seconds);
+  return tooMany('rate_limited', `the limit of ${decision[binding].limit} requests a ${binding} is used up`, seconds);
 }
 
 const MAX_DRIFT_MS = 250;
@@ -144,14 +148,13 @@ export class LimitHeaders {
   }
 }
 
-function headersOf(limit: number, remaining: number, reset: number, policy: string, left: string): HeaderList {
-  return [
-    ...['X-RateLimit-Limit', `${limit}`],
-    ...['X-RateLimit-Remaining', `${remaining}`],
-    ...['X-RateLimit-Reset', `${reset}`],
-    ...['RateLimit-Policy', policy],
-    ...['RateLimit', left],
-  ];
-}
+// biome-ignore format: each name beside its value
+const headersOf = (limit: number, remaining: number, reset: number, policy: string, left: string): HeaderList => [
+  'X-RateLimit-Limit', `${limit}`,
+  'X-RateLimit-Remaining', `${remaining}`,
+  'X-RateLimit-Reset', `${reset}`,
+  'RateLimit-Policy', policy,
+  'RateLimit', left,
+];
 
 const secondsTo = (endsAt: number, at: number): number => Math.max(0, Math.ceil((endsAt - at) / 1_000));

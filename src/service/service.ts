@@ -9,7 +9,7 @@ import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { NO_BODY } from '../http/body.ts';
 import type { Connection } from '../http/connection.ts';
-import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
+import { checkMessage, checkTargetAndExpect, readTarget } from '../http/edges.ts';
 import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { underConditions } from '../http/etag.ts';
 import { errorReply, type Reply, rawReply, send } from '../http/reply.ts';
@@ -79,8 +79,8 @@ export class Service {
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
   #ids = 0;
   readonly #early: Request[] = [];
-  #pages: Router<Page>;
-  #operations: Router<Operation>;
+  #pages = new Router<Page>([]);
+  #operations = new Router<Operation>([]);
   #parts: (Parts & { readonly callers: Callers; readonly shop: Shop }) | undefined;
 
   constructor(options: Options) {
@@ -89,7 +89,7 @@ export class Service {
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
     this.#extra = corsHeaders(settings.corsOrigin);
     this.#keepAlive = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${settings.keepAlive}`];
-    [this.#pages, this.#operations] = this.#routersFor();
+    this.#route([]);
     this.#http = new HttpServer({
       clock,
       keepAliveSeconds: settings.keepAlive,
@@ -109,21 +109,15 @@ export class Service {
     const callers = new Callers(store, settings.environment);
     const { pets, orders } = store.read;
     const texts = { pets: new RowTexts(pets, petJson), orders: new RowTexts(orders, orderJson) };
-    const shop = {
-      store,
-      callers,
-      clock,
-      categories: settings.categories,
-      texts,
-    };
-    [this.#pages, this.#operations] = this.#routersFor(parts.endpoints);
+    const shop = { store, callers, clock, categories: settings.categories, texts };
+    this.#route(parts.endpoints ?? []);
     this.#parts = { ...parts, callers, shop };
     for (const request of this.#early.splice(0)) void this.#handle(request);
   }
 
-  #routersFor(endpoints: readonly Endpoint[] = []): [Router<Page>, Router<Operation>] {
-    const pages = [...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPage)];
-    return [new Router(pages), new Router([...ENDPOINTS, ...endpoints.filter(isOperation)])];
+  #route(endpoints: readonly Endpoint[]): void {
+    this.#pages = new Router([...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPage)]);
+    this.#operations = new Router([...ENDPOINTS, ...endpoints.filter(isOperation)]);
   }
 
   /** As `HttpServer.drain`. */
@@ -154,7 +148,7 @@ export class Service {
   async #serve(exchange: Exchange): Promise<Reply> {
     const { request } = exchange;
     try {
-      const [path, query = ''] = originForm(request).split(/\?(.*)/s, 2);
+      const { path, query } = readTarget(request);
       const page = this.#pages.find(path);
       const operation = this.#operations.find(path);
       exchange.path = path;
@@ -230,7 +224,7 @@ export class Service {
 
   /** The headers that depend on the request. */
   #about(id: string, limits: HeaderList, endpoint?: Endpoint): HeaderList {
-    return ['X-Request-Id', id, ...limits, ...(endpoint?.headers ?? []), ...this.#extra];
+    return ['X-Request-Id', id].concat(limits, endpoint?.headers ?? [], this.#extra);
   }
 
   #newId(): string {
