@@ -1,4 +1,4 @@
-/** The program as a newer version could be: its animals have one more column, `bornOn`. */
+/** The program as a newer version could be: its animals have one more column, `addedLater`. */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,12 +7,12 @@ import { bundle } from '../scripts/bundle.ts';
 import { temporary } from './program.ts';
 
 /** What the present version says of what that one has written. */
-export const IS_NEWER = /written by a newer version of petstore \(it has pets\.bornOn\)/;
+export const IS_NEWER = /written by a newer version of petstore \(it has pets\.addedLater\)/;
 
 /** The column in the model, and its value in an animal that is sent. */
 const CHANGES: [RegExp, string][] = [
-  [/(\bpets: table\(\{.*status: oneOf\w*\(PET_STATUSES\))(.*?revokedAt: (\w+\(moment\)))/s, '$1, bornOn: $3$2'],
-  [/(\bstatus: members\.oneOf\("status", PET_STATUSES, "available"\))/, '$1, bornOn: 1'],
+  [/(\bpets: table\(\{.*status: oneOf\w*\(PET_STATUSES\))(.*?revokedAt: (\w+\(moment\)))/s, '$1, addedLater: $3$2'],
+  [/(\bstatus: members\.oneOf\("status", PET_STATUSES, "available"\))/, '$1, addedLater: 1'],
 ];
 
 /** The words that start it. `entry`: the file that it begins with, from the root. */

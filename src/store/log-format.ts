@@ -44,7 +44,12 @@ export interface Header {
 }
 
 const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
-export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
+
+/** The line of an object that is written as JSON. */
+export function encodeLine(json: string): Buffer {
+  const body = json.slice('{'.length);
+  return Buffer.from(`${startOf(body)}${body}\n`);
+}
 
 /** The object in a line without its line feed; undefined if it is not as it was written. */
 export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
@@ -61,7 +66,7 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
 export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
   const { lastIds } = snapshot;
   const header = { petstore: 'store', format: FORMAT, columns: COLUMNS, store, file, batch, at, lastIds };
-  yield encodeLine(JSON.stringify(header).slice(1));
+  yield encodeLine(JSON.stringify(header));
   return yield* rowLines(snapshot);
 }
 
@@ -79,14 +84,14 @@ export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
         texts.push(text);
         units += text.length;
       }
-      const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
+      const line = encodeLine(`{"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
     }
     counts[name] = length;
   }
   const proof: Proof = { counts, digest: hash.digest('hex') };
-  yield encodeLine(JSON.stringify(proof).slice(1));
+  yield encodeLine(JSON.stringify(proof));
   return proof;
 }
 
@@ -99,18 +104,18 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
 }
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
-  let body = `"batch":${batch},"at":${at}`;
+  let json = `{"batch":${batch},"at":${at}`;
   const clears = changes.filter((one) => one.clears).map(({ name }) => `"${name}"`);
-  if (clears.length > 0) body += `,"clear":[${clears}]`;
+  if (clears.length > 0) json += `,"clear":[${clears}]`;
   const gone: string[] = [];
   for (const { name, rows } of changes) {
     const { texts, removed } = split(rows);
     const { id } = schemaOf(name).columns;
-    if (texts.length > 0) body += `,"${name}":[${texts}]`;
+    if (texts.length > 0) json += `,"${name}":[${texts}]`;
     if (removed.length > 0) gone.push(`"${name}":[${removed.map((one) => id.json(one as never))}]`);
   }
-  if (gone.length > 0) body += `,"gone":{${gone}}`;
-  return encodeLine(`${body}}`);
+  if (gone.length > 0) json += `,"gone":{${gone}}`;
+  return encodeLine(`${json}}`);
 }
 
 /** What a line with a batch changes. */

@@ -62,7 +62,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const first = Math.max(0, after) + 1;
     const end = status === undefined ? this.#blocks.length : counts.length;
     for (let number = blockOf(first); number < end; number++) {
-      while (counts[number] === 0) number++;
+      if (status !== undefined && counts[number] === 0) continue;
       const block = this.#blocks[number] ?? [];
       for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.length; at++) {
         const row = block[at];

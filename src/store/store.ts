@@ -128,7 +128,7 @@ export class GroupCommitStore implements Store {
         // What it has thrown may tell of rows that are lost with the batch.
         answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
       }
-      if (draft.undo.length > 0) batch.push(answer);
+      if (draft.hasChanges) batch.push(answer);
       else answer();
     }
     this.#waiting.splice(0, count);

@@ -59,6 +59,11 @@ export class Draft {
     }
   }
 
+  /** Whether a transaction has changed anything: what those behind it see may be lost with the batch. */
+  get hasChanges(): boolean {
+    return this.undo.length > 0;
+  }
+
   get changes(): Changes {
     return this.#drafts.filter(({ clears, rows }) => clears || rows.size > 0);
   }

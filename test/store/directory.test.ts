@@ -196,8 +196,8 @@ test('what another version wrote is no damage, and stays', async (t) => {
   ] as const) {
     const dir = temporary(t);
     const file = join(dir, 'store-000001.jsonl');
-    fs.writeFileSync(file, encodeLine(JSON.stringify({ petstore: 'store', ...members }).slice(1)), { mode: 0o600 });
-    fs.appendFileSync(file, encodeLine('"horses":[]}'));
+    fs.writeFileSync(file, encodeLine(JSON.stringify({ petstore: 'store', ...members })), { mode: 0o600 });
+    fs.appendFileSync(file, encodeLine('{"horses":[]}'));
     await assert.rejects(openFileStore(dir, options), (error: Error) => {
       assert.ok(error instanceof VersionError);
       assert.match(error.message, what);

@@ -13,7 +13,7 @@ import { onDatabase } from './database.ts';
 import { addKey, addPet, petsOf, replica } from './replicas.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const NEWER = /written by a newer version of petstore \(it has pets\.bornOn\)/;
+const NEWER = /written by a newer version of petstore \(it has pets\.addedLater\)/;
 
 /** The engine of a build whose animals have one more member. */
 async function newerBuild(t: TestContext): Promise<typeof openPostgres> {
@@ -23,7 +23,7 @@ async function newerBuild(t: TestContext): Promise<typeof openPostgres> {
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(dir, 'node_modules'));
   const model = path.join(dir, 'src/store/model.ts');
   const text = readFileSync(model, 'utf8');
-  const changed = text.replace('status: oneOf(PET_STATUSES)', '$&, bornOn: optional(text(10))');
+  const changed = text.replace('status: oneOf(PET_STATUSES)', '$&, addedLater: optional(text(10))');
   assert.notEqual(changed, text);
   writeFileSync(model, changed);
   return (await import(pathToFileURL(path.join(dir, 'extras/postgres/engine.ts')).href)).openPostgres;
@@ -31,7 +31,7 @@ async function newerBuild(t: TestContext): Promise<typeof openPostgres> {
 
 onDatabase('replicas of two builds', (database) => {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const born = { name: 'born', categoryId: 1, status: 'available', bornOn: '2026-11-28' } as const;
+  const born = { name: 'born', categoryId: 1, status: 'available', addedLater: '2026-11-28' } as const;
 
   it('serve beside each other up to the first row with a new column: then the older one ends, and says why', async (t) => {
     const url = database().url('beside');

@@ -90,7 +90,7 @@ export class Directory {
   async setCurrent({ store, file }: Current): Promise<void> {
     const { disk, path } = this;
     await disk.syncDirectory(path);
-    const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
+    const line = encodeLine(JSON.stringify({ store, file })).toString('latin1').trimEnd();
     await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
     await disk.sync(this.#lock!);
     for (const name of disk.list(path) ?? []) {
