@@ -158,8 +158,8 @@ export interface Transaction {
   readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
-  /** `undurable`: those that this batch has put so far, which the reads do not show yet. */
-  readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[] };
+  /** `undurable`: those that this batch has put so far, which the reads do not show yet; `pending`: at most so many. */
+  readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[]; readonly pending: number };
   readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
 }
 

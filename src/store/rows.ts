@@ -122,7 +122,7 @@ export class MapRows<R extends Row> {
   /** The batch that last changed the table. */
   version = 0;
   protected readonly byId = new Map<Id, R>();
-  /** In their order; undefined: not sorted since one came or went. */
+  /** In their order; undefined: not sorted yet, or not since one went. */
   #ids: Id[] | undefined;
 
   get size(): number {
@@ -136,7 +136,7 @@ export class MapRows<R extends Row> {
   put(row: R): R | undefined {
     const before = this.byId.get(row.id);
     this.byId.set(row.id, row);
-    if (before === undefined) this.#ids = undefined;
+    if (before === undefined) this.#ids?.splice(firstAfter(this.#ids, row.id), 0, row.id);
     return before;
   }
 
@@ -158,8 +158,7 @@ export class MapRows<R extends Row> {
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
     const ids = this.#sortedIds();
-    const from = ids.findIndex((id) => after === undefined || id > after);
-    if (from === -1) return { items: [], more: false };
+    const from = after === undefined ? 0 : firstAfter(ids, after);
     const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
     return { items, more: from + limit < ids.length };
   }
@@ -168,6 +167,17 @@ export class MapRows<R extends Row> {
     this.#ids ??= [...this.byId.keys()].sort((a, b) => (a < b ? -1 : 1));
     return this.#ids;
   }
+}
+
+/** The place of the first id behind this one, found by halves. */
+function firstAfter(ids: readonly Id[], id: Id): number {
+  let [from, to] = [0, ids.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (ids[middle] > id) to = middle;
+    else from = middle + 1;
+  }
+  return from;
 }
 
 /**

@@ -97,6 +97,10 @@ class DraftTable implements TableChanges {
     return found === undefined || this.rows.has(found.id) ? undefined : found;
   }
 
+  get pending(): number {
+    return this.rows.size;
+  }
+
   undurable(): Row[] {
     return [...this.rows.values()].flatMap((put) => put?.row ?? []);
   }
