@@ -16,18 +16,14 @@ const STANDING = {
   refused: ['Refused', 'bad'],
 };
 
-/** The pasted text may be all that `keys create` printed, with the key in it. */
-const keyIn = (text: string) => /\bps_(?:live|test)_\w+/.exec(text)?.[0] ?? text.trim();
+/** The pasted text may be all that `keys create` printed, its lines joined. */
+const keyIn = (text: string) => /ps_(?:live|test)_\w+/.exec(text)?.[0] ?? text.trim();
 
 const keyInput = () => byId<HTMLInputElement>('key-input');
 
 function startKey(): void {
   const input = keyInput();
   input.value = wire.key;
-  input.addEventListener('paste', (event) => {
-    event.preventDefault(); // the input would join the lines
-    input.value = keyIn(event.clipboardData?.getData('text') ?? '');
-  });
   byId('key-form').addEventListener('submit', (event) => {
     event.preventDefault();
     const key = keyIn(input.value);
@@ -129,10 +125,7 @@ function waitBanner(wait: Wait): HTMLElement[] {
   };
   const check = wait.code === 'key_banned' ? button('Check now', look, { class: 'small' }) : undefined;
   const heading = el('p', { class: 'title' }, badge(String(wait.status), 'bad'), ` ${title}`);
-  return [
-    el('div', { role: 'alert' }, heading, el('p', { class: 'hint' }, ...text)),
-    el('div', { class: 'until' }, countdown, check),
-  ];
+  return [el('div', { role: 'alert' }, heading, el('p', { class: 'hint' }, ...text)), el('div', {}, countdown, check)];
 }
 
 /** Requests stay allowed while the service does not answer: the next one may be answered. */
