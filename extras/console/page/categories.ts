@@ -1,7 +1,7 @@
 /** Categories: their list and their names, which stand beside the animals. */
 import { button, type Child, el, nameIn } from './dom.ts';
-import { boxOf, type Field, Form, idInput, type Messages, optionsOf, select, textInput } from './form.ts';
-import { asTyped, objectOf } from './json.ts';
+import { Form, idInput, textInput } from './form.ts';
+import { objectOf } from './json.ts';
 import { List } from './list.ts';
 import type { Category, Id } from './model.ts';
 import { call, emit, hear, wire } from './wire.ts';
@@ -9,7 +9,6 @@ import { call, emit, hear, wire } from './wire.ts';
 const CATEGORIES = '/v1/categories';
 /** A longer name may be cut in a list. */
 const MAX_SHORT_NAME = 60;
-const OTHER = 'other';
 
 /** By id, as text. */
 export type Names = Map<string, string>;
@@ -43,53 +42,21 @@ export async function readCategoryNames(): Promise<void> {
   if (reply?.ok) noteCategories(reply.value);
 }
 
-/** The category of an animal as two fields of a form: a list of the names that are known, and an id where none fits. */
-export class CategoryFields {
-  readonly #list = select([], { on: { change: () => this.#showOther() } });
-  readonly #other = idInput();
-  readonly fields: Field<'categoryId' | typeof OTHER>[] = [
-    { name: 'categoryId', label: 'Category', control: this.#list, needed: 'Choose a category.' },
-    { name: OTHER, label: 'Category id', control: this.#other, hint: 'Any 64-bit integer', needed: 'Enter its id.' },
-  ];
+const suggestions = el('datalist', { id: 'category-ids' });
+document.body.append(suggestions);
+hear(['categories'], () => {
+  suggestions.replaceChildren(...[...categoryNames].map(([value, text]) => el('option', { value, text })));
+});
 
-  constructor() {
-    hear(['categories'], () => this.#draw());
-    this.#draw();
-  }
-
-  /** As JSON. */
-  get json(): string {
-    return asTyped(this.#list.value === OTHER ? this.#other.value : this.#list.value);
-  }
-
-  /** Puts the message about the category at the field that is in use. */
-  place({ categoryId: text, ...others }: Messages): Messages {
-    if (text === undefined) return others;
-    return { ...others, [this.#list.value === OTHER ? OTHER : 'categoryId']: text };
-  }
-
-  set(id: Id): void {
-    const isKnown = categoryNames.has(String(id));
-    this.#list.value = isKnown ? String(id) : OTHER;
-    this.#other.value = isKnown ? '' : String(id);
-    this.#showOther();
-  }
-
-  #draw(): void {
-    const { value } = this.#list;
-    const known = [...categoryNames].map(([id, name]): [string, string] => [id, `${name} (${id})`]);
-    const choose: [string, string][] = known.length === 0 ? [] : [['', 'choose …'], ...known];
-    this.#list.replaceChildren(...optionsOf([...choose, [OTHER, known.length === 0 ? 'by its id' : 'other …']]));
-    if (value === OTHER && this.#other.value.trim() !== '') this.set(this.#other.value.trim());
-    else if (categoryNames.has(value)) this.#list.value = value;
-    queueMicrotask(() => this.#showOther()); // when both are in their form
-  }
-
-  #showOther(): void {
-    const box = boxOf(this.#other);
-    if (box) box.hidden = this.#list.value !== OTHER;
-  }
-}
+/** The category of an animal: its id, for which the names that are known are offered. */
+export const categoryField = () =>
+  ({
+    name: 'categoryId',
+    label: 'Category',
+    control: idInput({ list: suggestions.id }),
+    hint: 'Its id: any 64-bit integer',
+    needed: 'Enter the id of a category.',
+  }) as const;
 
 function rename({ id, name }: Category): HTMLElement {
   const label = `Rename ${name}, category ${id}`;
@@ -123,11 +90,9 @@ const categoryForm = new Form({
     return call<Category>('PUT', path, { body: objectOf({ name: JSON.stringify(name.value) }) });
   },
   done: (category) => {
-    const { id, name } = category;
-    categories.append({ ...category });
-    categories.change(id, { name });
     noteCategories([category]);
-    return [`Category ${id} is called `, nameIn(name), '.'];
+    void categories.load();
+    return [`Category ${category.id} is called `, nameIn(category.name), '.'];
   },
 });
 

@@ -69,10 +69,10 @@ export function disableWhileWaiting(one: Element): void {
 type Answer = [words: string, act: () => Promise<unknown>];
 
 /**
- * A button that asks for confirmation in its own place and that of its neighbours. The focus is on the answer that
- * changes nothing; that and Escape put the buttons back.
+ * A button that asks for confirmation in its own place. The focus is on the answer that changes nothing; that, Escape
+ * and another page put the button back.
  */
-export function confirmButton(text: string, label: string | undefined, no: string, answers: Answer[], props?: Props) {
+export function confirmButton(text: string, label: string | undefined, no: string, answers: Answer[]) {
   const labelled = (words: string) => ({ class: 'small', 'aria-label': label && `${label}? ${words}` });
   const ask = (asked: HTMLButtonElement) => {
     const box = asked.parentElement;
@@ -91,9 +91,10 @@ export function confirmButton(text: string, label: string | undefined, no: strin
     const named = { class: 'actions', role: 'group', 'aria-label': `${label ?? text}?`, on: { keydown } };
     const group = el('span', named, stay, ...yes);
     box.replaceChildren(group);
+    addEventListener('hashchange', restore, { once: true }); // its answer would be about another page
     stay.focus();
   };
-  return button(text, ask, { 'aria-label': label, ...props });
+  return button(text, ask, { 'aria-label': label });
 }
 
 /** Announces a change to screen readers, once. */

@@ -23,7 +23,7 @@ const nameOf = (one: Element): string | null => one.id || one.ariaLabel || one.t
 
 /**
  * Where the focus goes when its element is gone: to the same control, if it was made again; to the button whose question
- * was answered; to the row of the same item, its first button if it has one; to the last button of a group that lost
+ * was answered; to the row of the same item, its first action if it has one; to the last button of a group that lost
  * this one; or else to the heading of its part of the page.
  */
 function nextTo([gone, ...around]: Element[]): HTMLElement | null {
@@ -34,7 +34,7 @@ function nextTo([gone, ...around]: Element[]): HTMLElement | null {
   const id = gone.closest<HTMLElement>('[data-id]')?.dataset.id;
   const row = id && all.find((one) => one.dataset.id === id);
   if (same ?? asked) return same ?? asked ?? null;
-  if (row) return row.querySelector('button') ?? row;
+  if (row) return row.querySelector<HTMLElement>('button, .edit') ?? row;
   const last = box === around[0] && all.findLast(({ tagName }) => tagName === 'BUTTON');
   const part = around.find((one) => one.tagName === 'SECTION' && isShown(one));
   return last || (part?.querySelector<HTMLElement>('h2[tabindex], h3[tabindex], summary') ?? viewHeading());

@@ -8,7 +8,7 @@ import type { Reply, Success } from './wire.ts';
 
 export type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 /** By field; what belongs to none of them is under ''. */
-export type Messages = Record<string, string>;
+type Messages = Record<string, string>;
 
 /** Splits `name: is missing (…); categoryId: must be …`. */
 function messagesByField(message: string, fields: string[]): Messages {
@@ -33,15 +33,10 @@ export const textInput = (more: Props = {}) => el('input', { type: 'text', autoc
 export const idInput = (more: Props = {}) => textInput({ inputmode: 'numeric', ...more });
 
 type Option = string | [value: string, text: string];
-export const optionsOf = (options: readonly Option[]) =>
-  options.map((one) => {
-    const [value, text] = typeof one === 'string' ? [one, one] : one;
-    return el('option', { value, text });
-  });
-export const select = (options: readonly Option[], props: Props = {}) => el('select', props, ...optionsOf(options));
-
-/** The box of a control with its label; hidden while the control is of no use. */
-export const boxOf = (control: Control): HTMLElement | null => control.closest('.field');
+export function select(options: readonly Option[], props: Props = {}) {
+  const all = options.map((one) => (typeof one === 'string' ? [one, one] : one));
+  return el('select', props, ...all.map(([value, text]) => el('option', { value, text })));
+}
 
 /** A control under its label, with a hint, and a place for its error. */
 export function field(label: string, control: Control, hint = '') {
@@ -71,7 +66,7 @@ export function formOf(title: string, parts: Child[], submit: () => Promise<unkn
   return el('form', props, ...parts);
 }
 
-export interface Field<Name extends string> {
+interface Field<Name extends string> {
   name: Name;
   label: string;
   control: Control;
@@ -89,8 +84,6 @@ interface Options<Name extends string, Value> {
   done(value: Value, reply: Success<Value>): Content;
   /** The field that is then ready for the next one. */
   emptied?: Name;
-  /** Moves the service's messages between fields. */
-  place?(messages: Messages): Messages;
   buttons?: HTMLElement[];
 }
 
@@ -132,14 +125,14 @@ export class Form<Name extends string, Value> {
   }
 
   async #send(): Promise<void> {
-    const { submit, done, place = (messages) => messages, emptied } = this.#options;
+    const { submit, done, emptied } = this.#options;
     const missing = this.#missing();
     if (Object.keys(missing).length > 0) return this.mark(missing);
     const next = emptied && this.controls[emptied];
     const sent = next?.value;
     const reply = await submit(this.controls);
     if (reply === undefined) return;
-    if (!reply.ok) return this.mark(place(messagesByField(reply.message, Object.keys(this.controls))));
+    if (!reply.ok) return this.mark(messagesByField(reply.message, Object.keys(this.controls)));
     this.mark({});
     report(this.note, done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
@@ -148,10 +141,8 @@ export class Form<Name extends string, Value> {
   }
 
   #missing(): Messages {
-    const empty = this.#options.fields.filter(({ control, needed }) => {
-      return needed !== undefined && control.value === '' && !boxOf(control)?.hidden;
-    });
-    return Object.fromEntries(empty.map(({ name, needed = '' }) => [name, needed]));
+    const empty = this.#options.fields.filter(({ control }) => control.value === '');
+    return Object.fromEntries(empty.flatMap(({ name, needed }) => (needed === undefined ? [] : [[name, needed]])));
   }
 
   mark(messages: Messages): void {

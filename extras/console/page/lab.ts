@@ -4,10 +4,9 @@
  */
 // biome-ignore format: names
 import {
-  announce, badge, button, type Column, confirmButton, el, inline, problem, report, row, sendButton, state, table,
+  announce, badge, button, type Column, confirmButton, duration, el, inline, problem, report, row, sendButton, state, table,
 } from './dom.ts';
 import { isVisible } from './focus.ts';
-import { Form, textInput } from './form.ts';
 import { objectOf } from './json.ts';
 import { statusBadge } from './requests.ts';
 import { call, wire } from './wire.ts';
@@ -41,24 +40,12 @@ interface Drill {
 
 const MOST_REQUESTS = 100;
 const REFRESH_MS = 3_000;
-const UNITS = { d: 86_400, h: 3_600, m: 60, s: 1 };
 const VERDICTS = { pass: 'good', warn: 'warn', fail: 'bad', unseen: '' };
 // biome-ignore format: tables
 const COLUMNS: Record<'requests' | 'checks', Column[]> = {
   requests: [['col-id', 'Status'], ['col-main', 'Request'], ['col-more', 'At'], ['col-status', 'Connection'], ['col-actions', 'Fault']],
   checks: [['col-id', 'Verdict'], ['col-main', 'Check'], ['col-more', 'Why'], ['col-status', 'Weight']],
 };
-
-/** `1 d 2 h`. */
-function span(seconds: number): string {
-  const words: string[] = [];
-  for (const [unit, length] of Object.entries(UNITS)) {
-    const count = Math.floor(seconds / length);
-    if (count > 0) words.push(`${count} ${unit}`);
-    seconds %= length;
-  }
-  return words.join(' ');
-}
 
 /** A card for the content at a path, which `read` renews; quietly, if the timer asks and not the user. */
 function part<T>(title: string, path: string, draw: (value: T) => HTMLElement[], ...tools: HTMLElement[]) {
@@ -88,36 +75,17 @@ async function act<T>(note: Element, words: (value: T) => string, renew: () => P
   if (reply.ok) await renew();
 }
 
-const advance = (by: string): Change => ['POST', '/lab/clock', { body: objectOf({ advance: JSON.stringify(by) }) }];
-const letPass = (by: string): Promise<void> =>
-  act(advanceForm.note, () => `${by} passed.`, () => clock.read(), ...advance(by)); // biome-ignore format: short
-
-const advanceForm = new Form({
-  title: 'Let time pass',
-  button: 'Advance',
-  fields: [
-    {
-      name: 'advance',
-      label: 'Advance by',
-      control: textInput({ value: '90s' }),
-      hint: '90s, 5m, 24h or 30d; forward only',
-      needed: 'Enter a time, such as 90s.',
-    },
-  ],
-  submit: async ({ advance: by }) => {
-    const reply = await call<Clock>(...advance(by.value.trim()));
-    if (reply?.ok) await clock.read();
-    return reply;
-  },
-  done: ({ ahead }) => `The clock of this key is ${span(ahead)} ahead.`,
-  buttons: ['1m', '24h'].map((by) => sendButton(`+ ${by}`, () => letPass(by))),
-});
+const clockNote = el('p', { class: 'note' });
+const letDayPass = (): Promise<void> => {
+  const body = objectOf({ advance: '"24h"' });
+  return act(clockNote, () => 'A day has passed.', () => clock.read(), 'POST', '/lab/clock', { body }); // biome-ignore format: short
+};
 
 function clockNow({ ahead }: Clock): HTMLElement[] {
-  const text = ahead === 0 ? 'not ahead' : `${span(ahead)} ahead`;
+  const text = ahead === 0 ? 'not ahead' : `${duration(ahead)} ahead`;
   return [el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text }))];
 }
-const clock = part('Clock', '/lab/clock', clockNow, advanceForm.element);
+const clock = part('Clock', '/lab/clock', clockNow, sendButton('+ 24h', letDayPass), clockNote);
 
 const requestRowId = (requestId: string) => `request-${requestId}`;
 
@@ -211,16 +179,12 @@ setInterval(() => {
 
 const labWords = 'For this key alone, on the staging server. Requests to the lab cost nothing of its plan.';
 const labIntro = el('p', { class: 'muted', text: labWords });
+const reload = sendButton('Reload', () => showLab());
 
 export const labView = {
   title: 'Lab',
   parts: [
-    el(
-      'div',
-      { class: 'toolbar' },
-      labIntro,
-      sendButton('Reload', () => showLab()),
-    ),
+    el('div', { class: 'toolbar' }, labIntro, reload),
     el('div', { class: 'parts' }, ...parts.map(({ element }) => element)),
   ],
   show: () => showLab(),

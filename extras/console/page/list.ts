@@ -1,26 +1,18 @@
 /** A list of the service as a table, or one item of it, as the page's address says. */
-// biome-ignore format: names
-import {
-  announce, block, type Child, type Content, el, problem, report, row, sendButton, state, table,
-} from './dom.ts';
+import { announce, block, type Content, el, problem, report, row, sendButton, state, table } from './dom.ts';
 import { isVisible } from './focus.ts';
-import { clearForms, idInput, select } from './form.ts';
+import { clearForms, select } from './form.ts';
 import { indented } from './json.ts';
 import type { Id } from './model.ts';
 import { call, type Reply, type Success } from './wire.ts';
 
-const PAGE_SIZES = ['5', '10', '20', '50', '100'];
-const PAGE_SIZE = '20';
+const PAGE_SIZE = 20;
 
-/**
- * The address names the view and its page: `#animals?status=sold&after=10`, `#animals/7`, `#reference/createPet`.
- * `trail`, which the browser keeps with the address: where the pages before this one begin, in order.
- */
+/** The address names the view and its page: `#animals?status=sold&after=10`, `#animals/7`, `#reference/createPet`. */
 export function address() {
   const [path, query] = location.hash.slice(1).split('?');
   const [view, written = ''] = path.split('/');
-  const trail: string[] = history.state?.trail ?? [];
-  return { view, id: readId(written), query: new URLSearchParams(query), trail };
+  return { view, id: readId(written), query: new URLSearchParams(query) };
 }
 
 /** As it is shown and compared: `007` and `7` are one id. Undefined if the address has none. */
@@ -33,12 +25,6 @@ function readId(text: string): string | undefined {
   }
 }
 
-function go(hash: string, trail: string[] = []): void {
-  history.pushState({ trail }, '', hash);
-  dispatchEvent(new Event('hashchange'));
-}
-
-const choice = (text: string, control: Child) => el('label', { class: 'choice' }, el('span', { text }), control);
 const isSame = (id: Id | undefined, other: Id | undefined) => String(id) === String(other);
 
 interface Item {
@@ -71,7 +57,6 @@ export class List<T extends Item> {
   readonly hasItems: boolean;
   readonly #options: Options<T>;
   readonly #status: HTMLSelectElement;
-  readonly #sizes: HTMLSelectElement;
   readonly #tools: HTMLElement;
   readonly #back: HTMLAnchorElement;
   readonly #table: HTMLTableElement;
@@ -85,7 +70,6 @@ export class List<T extends Item> {
   /** What is wanted, as the address says. */
   #url = '';
   #after: string | undefined;
-  #trail: string[] = [];
   /** What is shown: its address at the service, and what that gave. */
   #current: string | undefined;
   #items: T[] = [];
@@ -95,19 +79,16 @@ export class List<T extends Item> {
   /** Of actions, by id. */
   #results = new Map<string, { text: string; isBad: boolean }>();
   #loads = 0;
-  /** The last page that was shown of the list, to go back to from an item. */
-  #page: { hash: string; trail: string[] };
 
   constructor(options: Options<T>) {
     this.#options = options;
     this.hasItems = options.onePath !== undefined;
-    const { view, things, statuses = [], columns, detail } = options;
-    const change = () => this.#go({});
-    this.#status = select([['', 'All'], ...statuses], { on: { change } });
-    this.#sizes = select(PAGE_SIZES, { on: { change } });
-    this.#tools = el('div', { class: 'toolbar' }, ...this.#toolsOf(options));
-    this.#page = { hash: `#${view}`, trail: [] };
-    this.#back = el('a', { text: `← All ${things}`, on: { click: (event) => this.#goBack(event) } });
+    const { view, things, statuses, columns, detail } = options;
+    this.#status = select([['', 'All'], ...(statuses ?? [])], { on: { change: () => this.#go() } });
+    const status = statuses && el('label', {}, 'Status ', this.#status);
+    const reload = sendButton('Reload', () => this.load());
+    this.#tools = el('div', { class: 'toolbar' }, status, reload);
+    this.#back = el('a', { href: `#${view}`, text: `← All ${things}` });
     this.#table = table(things, columns);
     const back = el('p', { class: 'back' }, this.#back);
     const parts = [back, this.#tools, this.#note, this.#table, detail?.element, this.#state, this.#pager];
@@ -115,56 +96,26 @@ export class List<T extends Item> {
     this.clear();
   }
 
-  #toolsOf({ view, thing, statuses, onePath }: Options<T>) {
-    const id = idInput({ size: 6, 'aria-label': `Id of one ${thing}` });
-    const submit = (event: SubmitEvent) => {
-      event.preventDefault();
-      const wanted = id.value.trim();
-      id.value = '';
-      if (wanted !== '') return go(`#${view}/${encodeURIComponent(wanted)}`);
-      announce('Enter an id first.');
-      id.focus();
-    };
-    return [
-      statuses && choice('Status', this.#status),
-      choice('Page size', this.#sizes),
-      onePath && el('form', { class: 'find', on: { submit } }, choice('Id', id), sendButton('Show')),
-      sendButton('Reload', () => this.load()),
-    ];
+  /** Shows the first page, or the one after this id. */
+  #go(after = ''): void {
+    const given = Object.entries({ status: this.#status.value, after }).filter(([, value]) => value);
+    const query = given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+    location.hash = `#${this.#options.view}${query}`;
   }
 
-  #go(query: Record<string, string>, trail?: string[]): void {
-    const limit = this.#sizes.value === PAGE_SIZE ? '' : this.#sizes.value;
-    const given = Object.entries({ status: this.#status.value, limit, ...query }).filter(([, value]) => value);
-    const { view } = this.#options;
-    go(given.length === 0 ? `#${view}` : `#${view}?${new URLSearchParams(given)}`, trail);
-  }
-
-  /** The link alone would lose the pages before that one. With a key held down it opens another tab. */
-  #goBack(event: MouseEvent): void {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    go(this.#page.hash, this.#page.trail);
-  }
-
-  /** Shows the page or item that the address names, and reads it unless it is there already. */
+  /** Reads and shows the page or item that the address names. */
   async show(): Promise<void> {
-    const { id, query, trail } = address();
-    const { path, onePath } = this.#options;
-    this.#trail = trail;
+    const { id, query } = address();
+    const { view, path, onePath } = this.#options;
     this.one = onePath && id;
     this.#after = query.get('after') ?? undefined;
     this.#status.value = query.get('status') ?? '';
-    this.#sizes.value = query.get('limit') ?? PAGE_SIZE;
-    if (this.#sizes.value === '') this.#sizes.value = PAGE_SIZE;
-    const wanted = new URLSearchParams({ limit: this.#sizes.value });
+    const wanted = new URLSearchParams({ limit: String(PAGE_SIZE) });
     if (this.#status.value !== '') wanted.set('status', this.#status.value);
     if (this.#after !== undefined) wanted.set('after', this.#after);
     this.#url = onePath && id !== undefined ? onePath(id) : `${path}?${wanted}`;
-    if (this.one === undefined) this.#page = { hash: location.hash || `#${this.#options.view}`, trail };
-    this.#back.href = this.#page.hash;
-    if (this.#url !== this.#current) await this.load();
-    else this.#draw();
+    if (this.one === undefined) this.#back.href = location.hash || `#${view}`; // the page that an item was come to from
+    await this.load();
   }
 
   async load(): Promise<void> {
@@ -226,26 +177,18 @@ export class List<T extends Item> {
     this.#loads++;
     this.element.removeAttribute('aria-busy');
     this.#forget();
-    this.#trail = [];
     this.#draw([]);
   }
 
-  /** Adds a new item to the page if it belongs there; says whether it has a row. */
+  /** Adds a new item, whose id is the highest, to the last page if that is shown; says whether it has a row. */
   append(item: T): boolean {
+    if (this.has(item.id)) return true; // a replayed reply
     const isWanted = this.#status.value === '' || this.#status.value === item.status;
     if (this.#current === undefined || this.one !== undefined || !isWanted) return false;
-    if (this.has(item.id)) return true; // a replayed reply
-    const isBehind = (id: Id | undefined) => id === undefined || BigInt(item.id) > BigInt(id);
-    if (!isBehind(this.#after)) return false;
-    const last = this.#items.at(-1)?.id;
-    if (isBehind(last) && this.#items.length >= Number(this.#sizes.value)) this.#nextAfter ??= String(last);
-    if (isBehind(last) && this.#nextAfter !== undefined) {
-      this.#drawFrame();
-      return false;
-    }
-    this.#items = [...this.#items, item].sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+    if (this.#items.length >= PAGE_SIZE) this.#nextAfter ??= String(this.#items.at(-1)?.id);
+    if (this.#nextAfter === undefined) this.#items.push(item);
     this.#draw();
-    return true;
+    return this.has(item.id);
   }
 
   has = (id: Id): boolean => this.#items.some((one) => isSame(one.id, id));
@@ -293,13 +236,10 @@ export class List<T extends Item> {
     const ids = first === last ? `Id ${first?.id}` : `Ids ${first?.id} to ${last?.id}`;
     const follows = this.#nextAfter === undefined ? 'no more' : 'more follow';
     this.#position = last === undefined || isOne ? '' : `${ids} · ${follows}`;
-    const turn = (text: string, after: string | undefined, trail?: string[]) =>
-      sendButton(text, () => this.#go(after === undefined ? {} : { after }, trail));
-    const [trail, after, nextAfter] = [this.#trail, this.#after, this.#nextAfter];
+    const turn = (text: string, after?: string) => sendButton(text, () => this.#go(after));
     this.#pager.replaceChildren(
-      after === undefined ? '' : turn('First page', undefined),
-      trail.length === 0 ? '' : turn('Previous page', trail.at(-1), trail.slice(0, -1)),
-      nextAfter === undefined || isOne ? '' : turn('Next page', nextAfter, [...trail, after ?? '']),
+      this.#after === undefined ? '' : turn('First page'),
+      this.#nextAfter === undefined || isOne ? '' : turn('Next page', this.#nextAfter),
       el('p', { class: 'hint position', text: this.#position }),
     );
   }

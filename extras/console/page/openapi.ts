@@ -36,24 +36,9 @@ export interface Media {
   examples?: Record<string, { value: unknown } | Ref>;
 }
 
-export interface Link {
-  operationId: string;
-  description: string;
-  parameters?: Record<string, unknown>;
-  requestBody?: unknown;
-}
-
 export interface Response {
   description: string;
-  headers?: Record<string, Header | Ref>;
   content?: Record<string, Media>;
-  links?: Record<string, Link | Ref>;
-}
-
-export interface Header {
-  required?: boolean;
-  description?: string;
-  schema: Schema | Ref;
 }
 
 export interface Operation {

@@ -1,12 +1,11 @@
 /** Every operation, from the interface description that the service itself serves, to read and to try. */
 // biome-ignore format: names
 import {
-  announce, badge, block, byId, type Column, disableWhileWaiting, el, inline, problem, row, state, table,
+  announce, badge, block, type Column, disableWhileWaiting, el, inline, problem, row, state, table,
 } from './dom.ts';
-import { isVisible } from './focus.ts';
 import { indented } from './json.ts';
 import { address } from './list.ts';
-import type { Document, Header, Link, Media, Operation, Parameter, Ref, Response, Schema } from './openapi.ts';
+import type { Document, Media, Operation, Parameter, Ref, Response, Schema } from './openapi.ts';
 import { statusBadge } from './requests.ts';
 import { Trial } from './trial.ts';
 import { setSilence } from './wire.ts';
@@ -21,8 +20,6 @@ const FIELDS: Column[] = [
 
 /** The interface description, once it was read. */
 let description: Document | undefined;
-/** By operationId. */
-const operations = new Map<string, { open(): void; trial: Trial }>();
 
 function resolve<T extends object>(part: T | Ref): T {
   if (!('$ref' in part)) return part;
@@ -70,26 +67,14 @@ function facts(title: string, rows: Fact[]): HTMLElement[] {
   return [el('h4', { text: title }), table(title, FIELDS, lines)];
 }
 
-/** The names of a reply's headers, its own first, as a line that opens their table. */
-function headersOf(status: string, headers: Response['headers'] = {}): HTMLElement {
-  const rows = Object.entries(headers).map(([name, part]): Fact => {
-    const { required, schema, description: text } = resolve<Header>(part);
-    return [name, required, typeOf(schema), text];
-  });
-  rows.reverse();
-  const [, list] = facts(`Headers of ${status}`, rows);
-  const names = rows.map(([name]) => name).join(', ');
-  return el('details', {}, el('summary', { class: 'fold', text: `Headers: ${names}` }), list);
-}
-
 function examplesOf({ example, examples = {} }: Media): unknown[] {
   if (example !== undefined) return [example];
   return Object.values(examples).map((one) => resolve<{ value: unknown }>(one).value);
 }
 
-/** A reply with its examples, its fields and its headers. That of a success is open. */
+/** A reply with its examples and its fields. That of a success is open. */
 function replyOf({ summary }: Operation, status: string, part: Response | Ref): HTMLElement {
-  const { description: text, content, headers } = resolve<Response>(part);
+  const { description: text, content } = resolve<Response>(part);
   const media = content?.[JSON_TYPE];
   const label = `${summary}, example of ${status}`;
   const examples = (media ? examplesOf(media) : []).map((value) => {
@@ -99,8 +84,8 @@ function replyOf({ summary }: Operation, status: string, part: Response | Ref): 
   const title = media && el('h4', { text: examples.length > 1 ? 'Examples' : 'Example' });
   const fields = facts(`Fields of ${status}`, membersOf(media?.schema));
   const mark = status === 'default' ? badge('other', 'warn') : statusBadge(Number(status));
-  const head = el('summary', { class: 'outcome' }, mark, el('div', {}, ...prose(text)));
-  const body = el('div', { class: 'content' }, title, ...examples, ...fields, headersOf(status, headers));
+  const head = el('summary', {}, mark, ' ', el('div', {}, ...prose(text)));
+  const body = el('div', { class: 'content' }, title, ...examples, ...fields);
   return el('li', {}, el('details', { open: status.startsWith('2') }, head, body));
 }
 
@@ -117,26 +102,19 @@ function operationCard(path: string, method: string, operation: Operation): HTML
     'summary',
     {},
     el('span', { class: `method ${method}`, text: method.toUpperCase() }),
+    ' ',
     el('code', { text: path }),
+    ' ',
     el('span', { class: 'hint', text: summary }),
+    ' ',
     deprecated ? badge(`deprecated, ends ${operation['x-sunset']}`, 'warn') : undefined,
     operation['x-stability'] === 'experimental' ? badge('experimental', '') : undefined,
   );
   const content = el('div', { class: 'content' });
   const card = el('details', { class: 'operation', id: `operation-${id}` }, head, content);
-  const linksOf = (status: number) => {
-    const response = responses[status];
-    return Object.values((response && resolve<Response>(response).links) ?? {}).map((link) => resolve<Link>(link));
-  };
-  const openOther = (other: string) => {
-    operations.get(other)?.open();
-    return operations.get(other)?.trial;
-  };
-  const body = media && JSON.stringify(examplesOf(media)[0]);
-  const trial = new Trial({ method, path, summary, parameters, body, linksOf, open: openOther });
-  const open = () => {
-    card.open = true;
-    if (content.hasChildNodes()) return;
+  const fill = () => {
+    const body = media && JSON.stringify(examplesOf(media)[0]);
+    const trial = new Trial({ method, path, summary, parameters, body });
     const given = parameters.map((it): Fact => {
       return [it.name, it.required, `${typeOf(it.schema)} (${it.in})`, it.description];
     });
@@ -148,11 +126,10 @@ function operationCard(path: string, method: string, operation: Operation): HTML
   };
   card.addEventListener('toggle', () => {
     if (!card.open) return;
-    open();
+    if (!content.hasChildNodes()) fill();
     const isShown = address().view === 'reference'; // this event comes late: the address may name another view by now
-    if (isShown) history.replaceState(history.state, '', `#reference/${id}`);
+    if (isShown) history.replaceState(null, '', `#reference/${id}`);
   });
-  operations.set(id, { open, trial });
   return card;
 }
 
@@ -209,10 +186,10 @@ async function fetchDescription(): Promise<void> {
 async function showReference(): Promise<void> {
   await readDescription();
   const { view, id = '' } = address();
-  const wanted = operations.get(id);
-  if (view !== 'reference' || wanted === undefined || isVisible(wanted.trial.element)) return;
-  wanted.open();
-  byId(`operation-${id}`).scrollIntoView();
+  const wanted = document.getElementById(`operation-${id}`);
+  if (view !== 'reference' || !(wanted instanceof HTMLDetailsElement) || wanted.open) return;
+  wanted.open = true;
+  wanted.scrollIntoView();
 }
 
 const link = el('a', { href: '/openapi.json', text: '/openapi.json' });

