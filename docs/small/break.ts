@@ -110,7 +110,7 @@ const dataFile = (dir: string) =>
       .sort()
       .at(-1)!,
   );
-/** The median time of a page at the end of so many animals, in ms. */
+/** The least time that a page at the end of so many animals takes, in ms. */
 async function pageTime(animals: number): Promise<number> {
   const dir = directory();
   const rows = Array.from({ length: animals }, (_, at) => ({ name: 'Rex', categoryId: 1, id: at + 1 }));
@@ -130,7 +130,7 @@ async function pageTime(animals: number): Promise<number> {
     times.push(performance.now() - before);
   }
   await kill();
-  return times.sort((a, b) => a - b)[20];
+  return Math.min(...times);
 }
 const startsAgain = (dir: string, key: string) =>
   start(dir, { key }).then(
@@ -250,9 +250,9 @@ const BREAKS: Record<string, Break> = {
   },
 
   async 'page-cost'() {
-    const [few, many] = [await pageTime(100), await pageTime(300_000)];
-    const times = `${few.toFixed(1)} ms among 100 animals, ${many.toFixed(1)} ms among 300,000`;
-    return seen(many < 3 * few, `a page of 20 takes ${times}`);
+    const [few, many] = [await pageTime(100), await pageTime(500_000)];
+    const times = `${few.toFixed(1)} ms among 100 animals, ${many.toFixed(1)} ms among 500,000`;
+    return seen(many < 5 * few, `a page of 20 takes ${times}`);
   },
 
   async 'repeated-post'() {

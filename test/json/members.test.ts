@@ -55,7 +55,7 @@ const CATEGORIES = `1 -0 1e2 1.5 9007199254740993 9223372036854775807 9223372036
 const STATUSES = ['"sold"', '"Sold"', 'null', '"toString"'];
 const OTHERS = ['', '__proto__', 'Name'];
 
-test('valibot, as the operator’s side uses it, judges the same', () => {
+test('the line of an import is judged as these members are', () => {
   const of = (name: string, values: string[]) => ['', ...values.map((value) => `"${name}":${value}`)];
   const others = OTHERS.map((name) => name && `"${name}":1`);
   const tally = { taken: 0, refused: 0 };

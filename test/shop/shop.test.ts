@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ENDPOINTS } from '../../src/service/routes.ts';
 import { MAX_REPLAYS_OF_KEY } from '../../src/shop/idempotency.ts';
-import { PET_STATUSES, type Pet } from '../../src/store/model.ts';
+import { petJson } from '../../src/shop/pets.ts';
+import { COLUMNS, PET_STATUSES, type Pet } from '../../src/store/model.ts';
 import { below, seeded } from '../random.ts';
 import { PET } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -194,4 +195,13 @@ test('every GET has an ETag and gives 304 for it; every write to one resource is
       assert.equal((await ask(method, path, 'If-Match: "other"', body))[0], 412, name);
     }
   }
+});
+
+test('an animal is told with every column that is stored of it, in their order', () => {
+  const told = JSON.parse(petJson({ id: 1, name: 'Rex', categoryId: 2, status: 'sold' }));
+  const stored = COLUMNS.filter((column) => column.startsWith('pets.'));
+  assert.deepEqual(
+    Object.keys(told).map((member) => `pets.${member}`),
+    stored,
+  );
 });
