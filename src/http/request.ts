@@ -58,6 +58,8 @@ export class Request {
     this.headers = headers as Headers; // only Set-Cookie is an array
     this.isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
     if (!this.isEmpty) this.#body = new Body(message);
+    // Where node:http does not know `optimizeEmptyRequests`, it would else drain the request behind the reply, as a stream.
+    else if (!message.readableEnded) message.read();
   }
 
   /** True if all of it has come. */

@@ -65,7 +65,7 @@ export class HttpServer {
     const { maxConnections = MAX_CONNECTIONS } = options;
     this.#options = options;
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
-    const server = createServer({
+    const settings = {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
@@ -74,7 +74,9 @@ export class HttpServer {
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
       noDelay: true,
-    });
+      optimizeEmptyRequests: true, // a request without a body is no stream; Node 20 does not know this
+    };
+    const server = createServer(settings);
     this.server = server;
     server.maxConnections = maxConnections;
     server.maxRequestsPerSocket = 0;
