@@ -83,7 +83,7 @@ export class Connection {
   /** Calls `serve` when the replies to the requests before it have left. node:http itself would serve all at once. */
   add(request: Request, serve: () => void): void {
     this.#newest = request;
-    request.res.once('close', () => this.#goOn());
+    request.res.on('close', this.#goOn);
     if (this.#queue.length > 0) {
       this.isPipelined = true;
       // Or it would run in the context of the request before it, and a tracer would take it for a part of that.
@@ -95,12 +95,12 @@ export class Connection {
   }
 
   /** The reply to the first has left, or its client is gone. */
-  #goOn(): void {
+  readonly #goOn = (): void => {
     this.#queue.shift();
     this.#bytesOfRequests = this.socket.bytesRead;
     if (this.socket.destroyed) this.#dropAll();
     else this.#queue[0]?.serve();
-  }
+  };
 
   #dropAll(): void {
     for (const { request } of this.#queue.splice(0)) request.discard();

@@ -224,7 +224,7 @@ export class Service {
 
   /** The headers that depend on the request. */
   #about(id: string, limits: HeaderList, endpoint?: Endpoint): HeaderList {
-    return ['X-Request-Id', id].concat(limits, endpoint?.headers ?? [], this.#extra);
+    return ['X-Request-Id', id, ...limits, ...(endpoint?.headers ?? []), ...this.#extra];
   }
 
   #newId(): string {
