@@ -1,5 +1,5 @@
 /** Categories: their list and their names, which stand beside the animals. */
-import { button, type Child, el, nameIn } from './dom.ts';
+import { type Child, el, nameIn } from './dom.ts';
 import { Form, idInput, textInput } from './form.ts';
 import { objectOf } from './json.ts';
 import { List } from './list.ts';
@@ -7,8 +7,6 @@ import type { Category, Id } from './model.ts';
 import { call, emit, hear, wire } from './wire.ts';
 
 const CATEGORIES = '/v1/categories';
-/** A longer name may be cut in a list. */
-const MAX_SHORT_NAME = 60;
 
 /** By id, as text. */
 export type Names = Map<string, string>;
@@ -19,8 +17,7 @@ export function noteNames(names: Names, items: { id: Id; name: string }[]): void
 }
 export const idText = (id: Id) => el('span', { class: 'number', text: String(id) });
 export const idLink = (view: string, id: Id) => el('a', { class: 'number', href: `#${view}/${id}`, text: String(id) });
-export const nameText = (name: string) =>
-  el('span', { class: 'name', title: name.length > MAX_SHORT_NAME && name, text: name });
+export const nameText = (name: string) => el('span', { class: 'name', title: name, text: name });
 
 export function named(names: Names, id: Id, shown: HTMLElement = idText(id)): Child[] {
   const name = names.get(String(id));
@@ -58,12 +55,6 @@ export const categoryField = () =>
     needed: 'Enter the id of a category.',
   }) as const;
 
-function rename({ id, name }: Category): HTMLElement {
-  const label = `Rename ${name}, category ${id}`;
-  const open = () => categoryForm.open({ id: String(id), name });
-  return button('Rename', open, { class: 'small', 'aria-label': label });
-}
-
 const categories = new List<Category>({
   view: 'categories',
   path: CATEGORIES,
@@ -73,7 +64,6 @@ const categories = new List<Category>({
   columns: [
     ['col-id', 'Id', ({ id }) => idText(id)],
     ['col-main', 'Name', ({ name }) => nameText(name)],
-    ['col-actions', 'Actions', rename],
   ],
   seen: noteCategories,
 });

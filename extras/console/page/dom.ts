@@ -38,14 +38,13 @@ type Press = (pressed: HTMLButtonElement) => unknown;
  * and a press while the one before is under way. Without `press` it submits its form.
  */
 export function button(text: string, press?: Press, props: Props = {}): HTMLButtonElement {
-  let isBusy = false;
   const click = async (event: MouseEvent) => {
-    if (made.ariaDisabled || isBusy || event.detail > 1) return event.preventDefault();
-    isBusy = true;
+    if (made.ariaDisabled || made.ariaBusy || event.detail > 1) return event.preventDefault();
+    made.ariaBusy = 'true';
     try {
       await press?.(made);
     } finally {
-      isBusy = false;
+      made.ariaBusy = null;
     }
   };
   const made = el('button', { type: press === undefined ? 'submit' : 'button', text, on: { click }, ...props });
@@ -66,31 +65,19 @@ export function disableWhileWaiting(one: Element): void {
   else one.removeAttribute('aria-disabled');
 }
 
-type Answer = [words: string, act: () => Promise<unknown>];
-
 /**
  * A button that asks for confirmation in its own place. The focus is on the answer that changes nothing; that, Escape
  * and another page put the button back.
  */
-export function confirmButton(text: string, label: string | undefined, no: string, answers: Answer[]) {
-  const labelled = (words: string) => ({ class: 'small', 'aria-label': label && `${label}? ${words}` });
+export function confirmButton(text: string, label: string, yes: string, act: () => Promise<unknown>) {
   const ask = (asked: HTMLButtonElement) => {
-    const box = asked.parentElement;
-    if (box === null) return;
-    const before = [...box.childNodes];
-    const restore = () => box.replaceChildren(...before);
-    const yes = answers.map(([words, act]) => {
-      const answer = async () => {
-        await act();
-        if (box.contains(group)) restore();
-      };
-      return sendButton(words, answer, labelled(words));
-    });
-    const stay = button(no, restore, labelled(no));
+    const restore = () => group.replaceWith(asked);
+    const answer = () => act().finally(restore);
+    const stay = button('No', restore, { 'aria-label': `${label}? No` });
     const keydown = ({ key }: KeyboardEvent) => key === 'Escape' && restore();
-    const named = { class: 'actions', role: 'group', 'aria-label': `${label ?? text}?`, on: { keydown } };
-    const group = el('span', named, stay, ...yes);
-    box.replaceChildren(group);
+    const props = { class: 'actions', role: 'group', 'aria-label': `${label}?`, on: { keydown } };
+    const group = el('span', props, stay, sendButton(yes, answer, { 'aria-label': `${label}? ${yes}` }));
+    asked.replaceWith(group);
     addEventListener('hashchange', restore, { once: true }); // its answer would be about another page
     stay.focus();
   };

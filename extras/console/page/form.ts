@@ -55,15 +55,15 @@ export function field(label: string, control: Control, hint = '') {
 
 /** A form whose submission is ignored while the one before is under way. */
 export function formOf(title: string, parts: Child[], submit: () => Promise<unknown>): HTMLFormElement {
-  let isSending = false;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
-    if (isSending) return;
-    isSending = true;
-    await submit().finally(() => (isSending = false));
+    if (form.ariaBusy) return;
+    form.ariaBusy = 'true';
+    await submit().finally(() => (form.ariaBusy = null));
   };
   const props = { class: 'fields', novalidate: true, 'aria-label': title, on: { submit: send } };
-  return el('form', props, ...parts);
+  const form = el('form', props, ...parts);
+  return form;
 }
 
 interface Field<Name extends string> {
@@ -71,8 +71,8 @@ interface Field<Name extends string> {
   label: string;
   control: Control;
   hint?: string;
-  /** What to do about a field that is empty; without it the field may be. */
-  needed?: string;
+  /** What to do about a field that is empty. */
+  needed: string;
 }
 
 interface Options<Name extends string, Value> {
@@ -93,7 +93,6 @@ export class Form<Name extends string, Value> {
   readonly controls: Record<Name, Control>;
   readonly #options: Options<Name, Value>;
   readonly #marks = new Map<string, (message?: string) => void>();
-  #drawer: HTMLDetailsElement | undefined;
 
   constructor(options: Options<Name, Value>) {
     this.#options = options;
@@ -113,15 +112,7 @@ export class Form<Name extends string, Value> {
 
   /** The form in a box that shows only its title until it is opened. */
   drawer(): HTMLElement {
-    this.#drawer = el('details', { class: 'drawer' }, el('summary', { text: this.#options.title }), this.element);
-    return this.#drawer;
-  }
-
-  /** Opens the form, with these values in it; the last of its fields has the focus. */
-  open(values: Partial<Record<Name, string>>): void {
-    if (this.#drawer) this.#drawer.open = true;
-    for (const { name, control } of this.#options.fields) control.value = values[name] ?? control.value;
-    this.#options.fields.at(-1)?.control.focus();
+    return el('details', { class: 'drawer' }, el('summary', { text: this.#options.title }), this.element);
   }
 
   async #send(): Promise<void> {
@@ -142,7 +133,7 @@ export class Form<Name extends string, Value> {
 
   #missing(): Messages {
     const empty = this.#options.fields.filter(({ control }) => control.value === '');
-    return Object.fromEntries(empty.flatMap(({ name, needed }) => (needed === undefined ? [] : [[name, needed]])));
+    return Object.fromEntries(empty.map(({ name, needed }) => [name, needed]));
   }
 
   mark(messages: Messages): void {

@@ -1,10 +1,10 @@
 /**
- * The lab, if the server has one: a clock, a record and a grade for the key that is in use. Faults are injected from the
- * reference, which says what fits each kind.
+ * The lab, if the server has one: a clock, a record and a grade for the key that is in use. Faults are injected, and the whole
+ * shop is reset, from the reference.
  */
 // biome-ignore format: names
 import {
-  announce, badge, button, type Column, confirmButton, duration, el, inline, problem, report, row, sendButton, state, table,
+  announce, badge, button, type Column, duration, el, inline, problem, report, row, sendButton, state, table,
 } from './dom.ts';
 import { isVisible } from './focus.ts';
 import { objectOf } from './json.ts';
@@ -149,19 +149,15 @@ function armDrill(): Promise<void> {
   return act(gradeNote, words, () => showLab(), 'POST', '/lab/drill');
 }
 
-function resetLab(body: string | undefined, done: string): Promise<void> {
+function resetLab(): Promise<void> {
   drillScript.replaceChildren();
-  return act(gradeNote, () => done, () => showLab(), 'POST', '/lab/reset', { body }); // biome-ignore format: short
+  const body = objectOf({ only: '"key"' });
+  const words = () => 'Limits, clock, faults and record of this key start again.';
+  return act(gradeNote, words, () => showLab(), 'POST', '/lab/reset', { body });
 }
 
-const OF_KEY = 'Limits, clock, faults and record of this key start again.';
-const OF_SHOP =
-  'Animals, orders and categories are as the seed makes them; limits, clock, faults and record start again.';
-const resetButton = confirmButton('Reset …', undefined, 'Cancel', [
-  ['This key alone', () => resetLab('{"only":"key"}', OF_KEY)],
-  ['The whole shop, for everybody', () => resetLab(undefined, OF_SHOP)],
-]);
-const gradeTools = el('div', { class: 'actions' }, sendButton('Arm the drill', armDrill), el('span', {}, resetButton));
+const buttons = [sendButton('Arm the drill', armDrill), sendButton('Reset this key', resetLab)];
+const gradeTools = el('div', { class: 'actions' }, ...buttons);
 
 const grade = part('Grade', '/lab/grade', gradeNow);
 grade.element.firstChild?.after(gradeTools, gradeNote, drillScript); // before the long table

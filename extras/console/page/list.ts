@@ -180,17 +180,6 @@ export class List<T extends Item> {
     this.#draw([]);
   }
 
-  /** Adds a new item, whose id is the highest, to the last page if that is shown; says whether it has a row. */
-  append(item: T): boolean {
-    if (this.has(item.id)) return true; // a replayed reply
-    const isWanted = this.#status.value === '' || this.#status.value === item.status;
-    if (this.#current === undefined || this.one !== undefined || !isWanted) return false;
-    if (this.#items.length >= PAGE_SIZE) this.#nextAfter ??= String(this.#items.at(-1)?.id);
-    if (this.#nextAfter === undefined) this.#items.push(item);
-    this.#draw();
-    return this.has(item.id);
-  }
-
   has = (id: Id): boolean => this.#items.some((one) => isSame(one.id, id));
 
   /** Changes what is known of an item. `text`: its JSON as it is now, if that is known. */

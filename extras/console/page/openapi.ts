@@ -51,12 +51,10 @@ export interface Operation {
   requestBody?: { content: Record<string, Media> } | Ref;
   responses: Record<string, Response | Ref>;
   'x-sunset'?: string;
-  'x-stability'?: string;
 }
 
 export interface Document {
   info: { description: string };
-  servers: { url: string; description?: string }[];
   tags: { name: string; description?: string }[];
   paths: Record<string, Record<string, Operation>>;
 }

@@ -2,8 +2,6 @@
 import { announce, badge, button, byId, disableWhileWaiting, duration, el, sendButton } from './dom.ts';
 import { emit, endWait, hear, secondsLeft, setKey, type Wait, type Window, wire } from './wire.ts';
 
-/** A request without a reply for that long is shown. */
-const SLOW_MS = 2_000;
 const TITLES: Record<string, string> = {
   minute: 'Left this minute',
   day: 'Left this day',
@@ -60,48 +58,32 @@ function drawKey(): void {
   if (isNews && wire.standing !== 'accepted') box.open = true;
   else if (isNews && !wire.isSilent) box.open = false;
   if (isNews) standing.textContent = text;
-  standing.className = `standing ${kind}`;
+  standing.className = `badge ${kind}`;
   byId('key-refusal').textContent = wire.refusal;
   keyInput().setAttribute('aria-invalid', String(wire.standing === 'refused'));
   byId('key-forget').hidden = wire.key === '';
 }
 
-interface Gauge {
-  box: HTMLElement;
-  set(limit: number, now: number, seconds: number): void;
-}
-
-/** By window. A gauge stays where it is, so that nobody who reads it is moved. */
-const gauges = new Map<string, Gauge>();
-
-function newGauge(name: string): Gauge {
+function gauge(window: Window): HTMLElement {
+  const { name, limit } = window;
   const title = TITLES[name] ?? name;
-  const [count, hint] = [el('p'), el('p', { class: 'hint' })];
-  const meter = el('meter', { 'aria-label': title });
-  const box = el('div', { 'data-window': name }, el('p', { text: title }), count, meter, hint);
-  const set = (limit: number, now: number, seconds: number) => {
-    count.textContent = `${now.toLocaleString('en')} of ${limit.toLocaleString('en')}`;
-    hint.textContent = seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full';
-    Object.assign(meter, { max: limit, low: limit * 0.15, high: limit * 0.5, optimum: limit, value: now });
-  };
-  return { box, set };
-}
-
-function gaugeOf(window: Window): HTMLElement {
-  const { name, limit, left } = window;
-  const gauge = gauges.get(name) ?? newGauge(name);
-  gauges.set(name, gauge);
   const seconds = secondsLeft(window);
-  gauge.set(limit, seconds === 0 ? limit : left, seconds);
-  return gauge.box;
+  const left = seconds === 0 ? limit : window.left;
+  const count = `${left.toLocaleString('en')} of ${limit.toLocaleString('en')}`;
+  const meter = { min: 0, max: limit, low: limit * 0.15, high: limit * 0.5, optimum: limit, value: left };
+  return el(
+    'div',
+    { 'data-window': name },
+    el('p', { text: title }),
+    el('p', { text: count }),
+    el('meter', { 'aria-label': title, ...meter }),
+    el('p', { class: 'hint', text: seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full' }),
+  );
 }
 
 function drawGauges(): void {
-  const box = byId('gauges');
   const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
-  const shown = wire.windows.length > 0 ? wire.windows.map(gaugeOf) : [empty];
-  const isThere = shown.length === box.children.length && shown.every((one) => one.parentElement === box);
-  if (!isThere) box.replaceChildren(...shown);
+  byId('gauges').replaceChildren(...(wire.windows.length > 0 ? wire.windows.map(gauge) : [empty]));
 }
 
 /** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */
@@ -161,26 +143,11 @@ function tick(): void {
   emit('resume');
 }
 
-let slowTimer: number | undefined;
-
-/** So that nobody takes a slow reply for a press that did not count. */
-function drawPending(): void {
-  const box = byId('pending');
-  const show = () => {
-    box.hidden = false;
-    announce(box.textContent ?? '');
-  };
-  clearTimeout(slowTimer);
-  if (wire.pending === 0) box.hidden = true;
-  else if (box.hidden) slowTimer = setTimeout(show, SLOW_MS);
-}
-
 export function startPanel(): void {
   startKey();
   hear(['key', 'silence', 'wait'], drawKey);
   hear(['wait', 'silence'], drawBanner);
   hear(['windows'], drawGauges);
-  hear(['pending'], drawPending);
   drawKey();
   drawBanner();
   setInterval(tick, 1000);

@@ -101,14 +101,13 @@ function operationCard(path: string, method: string, operation: Operation): HTML
   const head = el(
     'summary',
     {},
-    el('span', { class: `method ${method}`, text: method.toUpperCase() }),
+    badge(method.toUpperCase(), method),
     ' ',
     el('code', { text: path }),
     ' ',
     el('span', { class: 'hint', text: summary }),
     ' ',
     deprecated ? badge(`deprecated, ends ${operation['x-sunset']}`, 'warn') : undefined,
-    operation['x-stability'] === 'experimental' ? badge('experimental', '') : undefined,
   );
   const content = el('div', { class: 'content' });
   const card = el('details', { class: 'operation', id: `operation-${id}` }, head, content);
@@ -133,7 +132,7 @@ function operationCard(path: string, method: string, operation: Operation): HTML
   return card;
 }
 
-function drawReference({ paths, tags, servers, info }: Document): HTMLElement[] {
+function drawReference({ paths, tags, info }: Document): HTMLElement[] {
   const all = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method]).map((method) => ({ path, method, operation: item[method] })),
   );
@@ -142,13 +141,8 @@ function drawReference({ paths, tags, servers, info }: Document): HTMLElement[] 
     const cards = own.map(({ path, method, operation }) => operationCard(path, method, operation));
     return el('section', {}, el('h3', { text: name }), ...prose(text), ...cards);
   });
-  const addresses = servers.map(({ url, description: text }) => {
-    const label = servers.length === 1 ? 'Base address' : text;
-    return el('li', {}, `${label}: `, el('code', { text: url }));
-  });
   const about = el('div', { class: 'content prose' }, ...prose(info.description));
   return [
-    el('ul', { class: 'servers' }, ...addresses),
     el('details', { class: 'drawer' }, el('summary', { text: 'What holds for all operations' }), about),
     ...groups,
   ];

@@ -1,9 +1,9 @@
 /** The last requests and their replies, each also as a line for the shell. */
 import { announce, badge, block, button, byId, el } from './dom.ts';
 import { indented } from './json.ts';
-import { curlLine, type Exchange, hear, MAX_EXCHANGES, protocol, requestHeaders, wire } from './wire.ts';
+import { curlLine, type Exchange, hear, protocol, requestHeaders, wire } from './wire.ts';
 
-const entries = new WeakMap<Exchange, HTMLElement>();
+const MAX_EXCHANGES = 20;
 
 const showsKey = () => byId<HTMLInputElement>('exchange-key').checked;
 const kindOf = (status: number) => (status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good');
@@ -40,7 +40,8 @@ function details(exchange: Exchange): HTMLElement[] {
     el('h3', { text: 'Request' }),
     ...message('Request', `${method} ${path} ${protocol}`, headers, body),
     el('h3', { text: 'For the shell' }),
-    el('div', { class: 'curl' }, block('As a curl line', line), button('Copy', copy, { class: 'small' })),
+    block('As a curl line', line),
+    button('Copy', copy, { class: 'small' }),
   ];
 }
 
@@ -55,25 +56,18 @@ function entry(exchange: Exchange): HTMLElement {
   return el('li', {}, item);
 }
 
-function entryOf(exchange: Exchange): HTMLElement {
-  const known = entries.get(exchange) ?? entry(exchange);
-  entries.set(exchange, known);
-  return known;
-}
-
-/** Adds new entries on top and removes old ones. The others stay, open or closed. */
+/** Adds the newest entry on top and removes the oldest. The others stay, open or closed. */
 function drawExchanges(): void {
   const list = byId('exchange-list');
-  const shown = wire.exchanges.map(entryOf);
-  for (const item of [...list.children]) if (!shown.some((one) => one === item)) item.remove();
-  list.prepend(...shown.filter((item) => !item.isConnected));
-  const [newest] = wire.exchanges;
+  const { newest } = wire;
   byId('exchange-newest').textContent = newest ? `${newest.method} ${newest.status || 'failed'}` : 'none yet';
+  if (newest === undefined) list.replaceChildren();
+  else list.prepend(entry(newest));
+  if (list.children.length > MAX_EXCHANGES) list.lastElementChild?.remove();
 }
 
 export function startRequests(): void {
   byId<HTMLDetailsElement>('requests').open = matchMedia('(min-width: 64rem)').matches; // on a phone: one line
-  byId('exchange-note').textContent = `The last ${MAX_EXCHANGES}, newest first.`;
   byId('exchange-key').addEventListener('change', () => {
     for (const item of byId('exchange-list').querySelectorAll('li > details')) item.dispatchEvent(new Event('toggle'));
   });

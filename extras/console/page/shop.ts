@@ -1,7 +1,7 @@
 /** Animals and orders. */
 import { categoryField, categoryNames, idLink, named, nameText, noteNames } from './categories.ts';
 import { badge, type Content, confirmButton, el, nameIn, report, sendButton } from './dom.ts';
-import { Form, idInput, select, textInput } from './form.ts';
+import { type Control, Form, idInput, textInput } from './form.ts';
 import { asTyped, objectOf } from './json.ts';
 import { List } from './list.ts';
 import type { Id, Order, OrderStatus, Pet, PetStatus } from './model.ts';
@@ -70,7 +70,7 @@ const placeForm = new Form({
   fields: [{ name: 'petId', label: 'Animal', control: idInput(), hint: PET_ID, needed: 'Enter an id.' }],
   submit: ({ petId }) => placeOrder(petId.value),
   done: (order) => {
-    orders.append(order);
+    void orders.load();
     return `Order ${order.id} was placed for animal ${order.petId}.`;
   },
   emptied: 'petId',
@@ -111,29 +111,19 @@ const nameField = () =>
     hint: '1 to 255 characters',
     needed: 'Enter a name.',
   }) as const;
-const statusSelect = select([['', 'left out'], ...PET_STATUSES]);
+
+const membersOf = ({ name, categoryId }: Record<'name' | 'categoryId', Control>) =>
+  objectOf({ name: JSON.stringify(name.value), categoryId: asTyped(categoryId.value) });
 
 const addForm = new Form({
   title: 'Add an animal',
   button: 'Add',
-  fields: [
-    nameField(),
-    categoryField(),
-    { name: 'status', label: 'Status', control: statusSelect, hint: 'Left out, it is available' },
-  ],
-  submit: ({ name, categoryId, status }) => {
-    const members = {
-      name: JSON.stringify(name.value),
-      categoryId: asTyped(categoryId.value),
-      status: status.value === '' ? undefined : JSON.stringify(status.value),
-    };
-    return postOnce<Pet>(PETS, objectOf(members));
-  },
+  fields: [nameField(), categoryField()],
+  submit: (controls) => postOnce<Pet>(PETS, membersOf(controls)),
   done: (pet, { isReplay }) => {
-    noteNames(petNames, [pet]);
-    const isShown = animals.append(pet);
-    const text = [nameIn(pet.name), ` was added as animal ${pet.id}${isReplay ? ', by the request before' : ''}.`];
-    return isShown ? text : [...text, ' ', el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
+    void animals.load();
+    const words = ` was added as animal ${pet.id}${isReplay ? ', by the request before' : ''}. `;
+    return [nameIn(pet.name), words, el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
   },
   emptied: 'name',
 });
@@ -155,16 +145,13 @@ async function removeEdited(): Promise<void> {
   animals.remove(id, `Animal ${id}, ${petNames.get(id)}, was removed.`);
 }
 
-const removing = el('span', {}, confirmButton('Remove …', 'Remove this animal', 'No', [['Yes, remove', removeEdited]]));
-
 const editForm = new Form({
   title: 'Edit this animal',
   button: 'Save',
   fields: [nameField(), categoryField()],
-  submit: async ({ name, categoryId }) => {
+  submit: async (controls) => {
     const { one: id = '' } = animals;
-    const body = objectOf({ name: JSON.stringify(name.value), categoryId: asTyped(categoryId.value) });
-    const reply = await call<Pet>('PATCH', editedPath(), { body });
+    const reply = await call<Pet>('PATCH', editedPath(), { body: membersOf(controls) });
     if (animals.one === id || reply === undefined || reply.ok) return reply;
     tellRefusal(id, reply.message);
     return undefined;
@@ -174,7 +161,7 @@ const editForm = new Form({
     animals.change(pet.id, pet, text);
     return `Animal ${pet.id} is saved.`;
   },
-  buttons: [removing],
+  buttons: [el('span', {}, confirmButton('Remove …', 'Remove this animal', 'Yes, remove', removeEdited))],
 });
 
 const animals: List<Pet> = new List({
@@ -205,21 +192,18 @@ const animals: List<Pet> = new List({
 
 hear(['categories'], () => animals.drawRows());
 
-function clearShop(): void {
-  petNames.clear();
-  animals.clear();
-  orders.clear();
-}
-
 export const animalsView = {
   title: 'Animals',
   list: animals,
   parts: [addForm.drawer(), animals.element],
-  clear: clearShop,
+  clear: () => {
+    petNames.clear();
+    animals.clear();
+  },
 };
 export const ordersView = {
   title: 'Orders',
   list: orders,
   parts: [placeForm.drawer(), orders.element],
-  clear: () => {},
+  clear: () => orders.clear(),
 };

@@ -1,7 +1,6 @@
 /** The one place that sends requests, and the state learned from replies: the key's standing, its windows, waits. */
 import { readJson } from './json.ts';
 
-export const MAX_EXCHANGES = 20;
 const MAX_OPEN_POSTS = 50;
 const STORED = 'petstore-console';
 /** In place of a key that is not to be shown. */
@@ -18,12 +17,12 @@ const measuring = new PerformanceObserver((measured) => {
 measuring.observe({ type: 'resource', buffered: true });
 
 /**
- * Of this file: `key`, `windows`, `wait`, `silence`, `exchange`, `pending`; `reset`: the shop may be another one than
+ * Of this file: `key`, `windows`, `wait`, `silence`, `exchange`; `reset`: the shop may be another one than
  * before. Of the panel: `start`, with a key; `resume`, after a wait; `retry`, to read again what is shown. Of the list
  * of categories: `categories`.
  */
 type News =
-  | ('key' | 'windows' | 'wait' | 'silence' | 'exchange' | 'pending' | 'reset')
+  | ('key' | 'windows' | 'wait' | 'silence' | 'exchange' | 'reset')
   | ('start' | 'resume' | 'retry' | 'categories');
 
 const bus = new EventTarget();
@@ -51,24 +50,23 @@ interface Known {
   wait?: Wait | undefined;
   /** POSTs of unknown outcome, each with its Idempotency-Key. */
   openPosts: { content: string; key: string }[];
-  exchanges: Exchange[];
+  /** The last request, with what came of it. */
+  newest?: Exchange | undefined;
 }
 
-const NEW: Known = { standing: 'none', refusal: '', windows: [], wait: undefined, openPosts: [], exchanges: [] };
+const NEW: Known = { standing: 'none', refusal: '', windows: [], wait: undefined, openPosts: [], newest: undefined };
 
 interface Wire extends Known {
   key: string;
   /** The last request had no reply. */
   isSilent: boolean;
-  /** How many requests are under way. */
-  pending: number;
 }
 
 /**
  * Key, windows, wait and open POSTs outlive a reload: a request during a wait could end in a ban, and the same POST with
  * another Idempotency-Key could make two.
  */
-export const wire: Wire = { key: '', isSilent: false, pending: 0, ...NEW, ...stored() };
+export const wire: Wire = { key: '', isSilent: false, ...NEW, ...stored() };
 if (wire.key !== '') wire.standing = 'unknown';
 
 function stored(): Partial<Wire> {
@@ -110,11 +108,6 @@ export function setSilence(isSilent: boolean): void {
 
 /** The lab can end a wait, and has a limit of its own. */
 const isOfLab = (path: string) => /^\/lab(?:[/?]|$)/.test(path);
-
-function addPending(count: number): void {
-  wire.pending += count;
-  emit('pending');
-}
 
 interface Request {
   method: string;
@@ -172,22 +165,19 @@ export async function call<T>(method: string, path: string, options: CallOptions
   if (wire.wait !== undefined && !isOfLab(path)) return undefined;
   const type: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' };
   const usedKey = wire.key;
-  const exchange = await transfer(
-    { method, path, hasKey: usedKey !== '', sent: { ...type, ...headers }, body },
-    isQuiet,
-  );
+  const sent = { ...type, ...headers };
+  const exchange = await transfer({ method, path, hasKey: usedKey !== '', sent, body });
   const reply = understand<T>(exchange);
   setSilence(exchange.status === 0 && !exchange.isUnsendable);
   const isLimited = usedKey === wire.key && learn(reply, isQuiet);
   return isLimited && !showsLimit ? undefined : reply;
 }
 
-async function transfer(request: Request, isQuiet: boolean): Promise<Exchange> {
+async function transfer(request: Request): Promise<Exchange> {
   const { method, path, hasKey, sent, body } = request;
   const unknown = { status: 0, phrase: '', received: [], text: '', isUnsendable: true };
   const exchange: Exchange = { ...request, ...unknown, at: new Date(), ms: 0 };
   const begun = performance.now();
-  if (!isQuiet) addPending(1);
   try {
     const headers = new Headers({ ...(hasKey && { Authorization: `Bearer ${wire.key}` }), ...sent });
     exchange.isUnsendable = false; // the headers are valid
@@ -202,7 +192,6 @@ async function transfer(request: Request, isQuiet: boolean): Promise<Exchange> {
     exchange.failure = `${exchange.isUnsendable ? 'Not sent' : 'No reply from the service'} (${why}).`;
   }
   exchange.ms = performance.now() - begun;
-  if (!isQuiet) addPending(-1);
   return exchange;
 }
 
@@ -228,7 +217,7 @@ function learn(reply: Reply, isQuiet: boolean): boolean {
   const { status, ok, headers, code, message, exchange } = reply;
   const { method, path } = exchange;
   if (!isQuiet) {
-    wire.exchanges = [exchange, ...wire.exchanges].slice(0, MAX_EXCHANGES);
+    wire.newest = exchange;
     emit('exchange');
   }
   if (status === 0) return false;

@@ -42,9 +42,8 @@ describe('the lab on the console', { skip: skip || without('lab') }, () => {
     await ui.isAccessible('lab', '#lab');
     await ui.press('Arm the drill', part('Grade'));
     await ui.see(part('Grade').locator('.script'), 'GET /v1/pets');
-    await ui.press('Reset …', part('Grade'));
-    await ui.press('The whole shop, for everybody', part('Grade'));
-    await ui.see(part('Grade'), 'as the seed makes them');
+    await ui.press('Reset this key', part('Grade'));
+    await ui.see(part('Grade'), 'of this key start again');
     await ui.see(part('Record'), 'This key has sent nothing yet');
   });
 
