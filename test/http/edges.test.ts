@@ -170,6 +170,9 @@ test('who reads late finds the reply that ended the connection, whatever was sen
     [addPet('Connection: close\r\n'), 201],
     [get(UPGRADE), 200],
     ['GET /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
+    [get('Connection: close\r\n').replace('GET', 'HEAD'), 200], // no body follows, as in the next two
+    [get('Connection: close\r\n').replace('GET', 'OPTIONS'), 204],
+    [get('Connection: close\r\nIf-None-Match: *\r\n'), 304],
   ] as const) {
     const before = answered;
     const socket = connect(first).pause();
