@@ -5,6 +5,8 @@ import type { Connection } from './connection.ts';
 import { type ApiError, MAX_BODY_BYTES } from './errors.ts';
 
 export const CONTINUE = '100-continue';
+/** The value of `Connection` is a list. */
+const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 
 /** The headers that this service reads. node:http joins several lines of one name to a list, or keeps the first. */
 type Name =
@@ -86,7 +88,7 @@ export class Request {
    */
   get isLast(): boolean {
     const { upgrade, connection = '', 'content-length': length } = this.headers;
-    if (this.message.httpVersionMinor === 0 || /\bclose\b/i.test(connection) || upgrade !== undefined) return true;
+    if (this.message.httpVersionMinor === 0 || CLOSE.test(connection) || upgrade !== undefined) return true;
     if (this.expect !== undefined && this.#body?.isWanted !== true) return true;
     if (this.#body === undefined) return false;
     return this.#body.failure !== undefined || (!this.isComplete && !(Number(length) <= MAX_BODY_BYTES));

@@ -215,3 +215,18 @@ test('a request that reaches a connection while the service stops is refused, an
   assert.match(await text(client), /^HTTP\/1\.1 503 [\s\S]*Connection: close/);
   await drained;
 });
+
+test('a connection ends where its client says close, as one of a list', async (t) => {
+  const service = await serviceFor(t);
+  for (const [value, said] of [
+    ['close', 'close'],
+    ['x, Close', 'close'],
+    ['not-close', 'keep-alive'],
+    ['keep-alive', 'keep-alive'],
+  ]) {
+    const [reply] = await exchange(service.port, `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: ${value}\r\n\r\n`, {
+      replies: 1,
+    });
+    assert.equal(reply.headers.get('connection'), said, value);
+  }
+});
