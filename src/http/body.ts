@@ -1,5 +1,6 @@
 /** The body of a request, gathered in one buffer of bounded size. */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 
 /** The most memory of all bodies under way. */
@@ -27,10 +28,14 @@ export class Body {
   #pieces = 0;
   #hasEnded = false;
   #isDiscarded = false;
+  #isPausing = false;
   #settle: (() => void) | undefined;
 
   constructor(message: IncomingMessage) {
-    message.on('data', (part: Buffer) => this.#isGathered && this.#add(part));
+    message.on('data', (part: Buffer) => {
+      if (this.failure === undefined && !this.#isDiscarded) this.#add(part);
+      if (this.failure !== undefined && !this.#isDiscarded) this.#pause(message.socket);
+    });
     message.on('end', () => this.#end(message.rawTrailers));
     message.on('close', () => this.#hasEnded || this.fail(badRequest('the body ended early')));
   }
@@ -60,8 +65,18 @@ export class Body {
     this.#settle = undefined; // it holds the promise, and so the bytes
   }
 
-  get #isGathered(): boolean {
-    return !this.#isDiscarded && this.failure === undefined;
+  /**
+   * Reads no further until the refusal is due, which drops the rest: else a client that leaves the replies before it
+   * unread could send on for ever. Not at once: the stream of the body asks for more in the next tick, and node:http at
+   * the end of the packet, and either would take the pause back.
+   */
+  #pause(socket: Socket): void {
+    if (this.#isPausing) return;
+    this.#isPausing = true;
+    setImmediate(() => {
+      this.#isPausing = false;
+      if (!this.#isDiscarded) socket.pause();
+    });
   }
 
   #add(part: Buffer): void {

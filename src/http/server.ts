@@ -151,6 +151,8 @@ export class HttpServer {
   /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
   #onBadInput(error: Error & { code?: string }, socket: Socket): void {
     const connection = this.open.get(socket);
+    // The last reply was written in the middle of the packet that cannot be read further: it is on its way.
+    if (connection?.state === 'over' && error.code !== 'ECONNRESET') return;
     if (error.code === 'ECONNRESET' || !socket.writable || connection === undefined) return void socket.destroy();
     if (socket.bytesRead === 0) {
       // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.

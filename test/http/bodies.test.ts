@@ -1,5 +1,6 @@
 /** Bodies in pieces: their memory is bounded in bytes, in pieces, and over all connections. */
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -148,4 +149,43 @@ test('the bodies of requests that wait are freed when their client is gone', asy
   held = wait(100); // all 25 are under way at once
   const replies = await exchange(port, addPet('', padded(MAX_BODY_BYTES)).repeat(25), { replies: 25 });
   assert.deepEqual(told(replies), Array(25).fill('201 keep-alive'));
+});
+
+/** Sends what it reads and then one-byte chunks without end, takes few bytes into its kernel, and reads none. */
+const SENDER = `
+  use Socket; $SIG{PIPE} = 'IGNORE'; undef $/;
+  socket(my $socket, PF_INET, SOCK_STREAM, 0); setsockopt($socket, SOL_SOCKET, SO_RCVBUF, 2048);
+  connect($socket, sockaddr_in($ARGV[0], INADDR_LOOPBACK)) or die;
+  syswrite($socket, <STDIN>); my $chunks = "1\\r\\n \\r\\n" x 10000;
+  1 while syswrite($socket, $chunks); sleep 60;`;
+
+test('a refused body behind replies that nobody reads is not read on', {
+  skip: spawnSync('perl', ['-v']).error && 'there is no perl, which can take so little into its kernel',
+}, async (t) => {
+  const { key, port, service, store } = await serviceFor(t);
+  const name = '\u{1f600}'.repeat(255);
+  await store.write((tx) => {
+    for (let n = 0; n < 100; n++) tx.pets.add({ name, categoryId: 1, status: 'sold' });
+  });
+  const accepted = once(service.server, 'connection');
+  const sender = spawn('perl', ['-e', SENDER, String(port)]);
+  t.after(() => sender.kill('SIGKILL'));
+  sender.stdin.end(requestsOf(key).get('', '/v1/pets?limit=100').repeat(23) + endless());
+  const [socket] = (await accepted) as [net.Socket];
+  let before = -1;
+  for (
+    const end = performance.now() + 10_000;
+    socket.bytesRead !== before && performance.now() < end;
+    await wait(500)
+  ) {
+    before = socket.bytesRead;
+  }
+  assert.equal(socket.bytesRead, before, 'it has stopped');
+  assert.ok(before < 1_000_000, `${before} bytes were read`);
+});
+
+test('a refusal arrives though the rest of its packet cannot be read', async (t) => {
+  const { port } = await serviceFor(t);
+  const [reply] = await exchange(port, `${endless()}2\r\nab\r\nzz\r\n`, { later: 'x'.repeat(100) });
+  assert.equal(reply.status, 401);
 });
