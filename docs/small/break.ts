@@ -167,10 +167,15 @@ const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?
 const CLOCK = `const now = Date.now; let ahead = 0;
   Date.now = () => now() + ahead; 
   process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('JUMPED'); });`;
-/** Loaded first: prints a word for each sync of a file. */
+/** Loaded first: each sync of a file takes 50 ms, and prints a word before it is done. */
 const SYNCS = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
   for (const name of ['fsync', 'fsyncSync', 'fdatasync', 'fdatasyncSync']) {
-    const real = fs[name]; fs[name] = (...args) => { fs.writeSync(2, 'SYNCED '); return real(...args); };
+    const real = fs[name];
+    fs[name] = (...args) => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+      fs.writeSync(2, 'SYNCED ');
+      return real(...args);
+    };
   }
   syncBuiltinESMExports();`;
 
@@ -189,18 +194,27 @@ const BREAKS: Record<string, Break> = {
     await wait(100);
     const before = syncs();
     await request('POST /v1/pets', PET);
+    const during = syncs() - before;
     await kill();
-    return seen(syncs() > before, `the 201 came after ${syncs() - before} syncs`);
+    return seen(during > 0, `the 201 came after ${during} syncs`);
   },
 
   async 'torn-line'() {
     const dir = directory();
-    const { request, kill, key } = await start(dir);
-    for (let n = 0; n < 2; n++) await request('POST /v1/pets', PET);
-    await kill();
+    const first = await start(dir);
+    for (let n = 0; n < 2; n++) await first.request('POST /v1/pets', PET.replace('Rex', 'Ré'));
+    await first.kill();
     const begun = readFileSync(dataFile(dir), 'utf8').split('\n').at(-2)!.slice(0, -5);
     appendFileSync(dataFile(dir), begun);
-    return startsAgain(dir, key);
+    // What was torn must be gone from the file, and nothing else: the next line stands alone, and is read again.
+    const second = await start(dir, { key: first.key }).catch((error: Error) => error);
+    if (second instanceof Error) return seen(false, second.message);
+    await second.request('POST /v1/pets', PET);
+    await second.kill();
+    const third = await start(dir, { key: first.key }).catch((error: Error) => error);
+    if (third instanceof Error) return seen(false, `after one more animal ${third.message}`);
+    const { text } = await third.request('GET /v1/pets');
+    return seen(JSON.parse(text).length === 3, `it starts again, and has ${JSON.parse(text).length} of 3 animals`);
   },
 
   async 'changed-byte'() {
