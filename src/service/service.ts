@@ -149,15 +149,15 @@ export class Service {
     const { request } = exchange;
     try {
       const { path, query } = readTarget(request);
-      const page = this.#pages.find(path);
       const operation = this.#operations.find(path);
+      const page = operation === undefined ? this.#pages.find(path) : undefined;
       exchange.path = path;
       exchange.query = query;
-      exchange.endpoint = (page ?? operation)?.endpoints.get(request.method);
+      exchange.endpoint = (operation ?? page)?.endpoints.get(request.method);
       checkMessage(request);
       const isCounted = operation !== undefined || isUnder('/v1', path);
       if (!isCounted) exchange.limits = [];
-      const known = page ?? operation;
+      const known = operation ?? page;
       if (request.method === 'OPTIONS' && known !== undefined) {
         checkTargetAndExpect(request);
         return preflight(known.allow, this.#options.settings.corsOrigin);

@@ -112,9 +112,11 @@ export class RowTexts<R extends Pet | Order> {
         missing--;
         last = number * BLOCK_ROWS + end + 1;
       }
-      text += all.slice(offsets[start], offsets[end]);
+      if (offsets[end] === offsets[start]) continue;
+      const part = all.slice(offsets[start], offsets[end] - 1); // without the last comma
+      text = text === '' ? part : `${text},${part}`;
     }
-    return { text: text.slice(0, -1), next: missing === 0 && this.#hasMore(last) ? last : undefined };
+    return { text, next: missing === 0 && this.#hasMore(last) ? last : undefined };
   }
 
   #hasMore(last: number): boolean {
