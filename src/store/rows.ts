@@ -136,7 +136,7 @@ export class MapRows<R extends Row> {
   put(row: R): R | undefined {
     const before = this.byId.get(row.id);
     this.byId.set(row.id, row);
-    if (before === undefined) this.#ids?.splice(firstAfter(this.#ids, row.id), 0, row.id);
+    if (before === undefined) this.#ids?.splice(placeAfter(this.#ids, row.id), 0, row.id);
     return before;
   }
 
@@ -158,7 +158,7 @@ export class MapRows<R extends Row> {
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
     const ids = this.#sortedIds();
-    const from = after === undefined ? 0 : firstAfter(ids, after);
+    const from = after === undefined ? 0 : placeAfter(ids, after);
     const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
     return { items, more: from + limit < ids.length };
   }
@@ -170,7 +170,7 @@ export class MapRows<R extends Row> {
 }
 
 /** The place of the first id behind this one, found by halves. */
-function firstAfter(ids: readonly Id[], id: Id): number {
+function placeAfter(ids: readonly Id[], id: Id): number {
   let [from, to] = [0, ids.length];
   while (from < to) {
     const middle = (from + to) >> 1;
