@@ -103,10 +103,12 @@ export class HttpServer {
     this.isDraining = true;
     this.#servesLate = leavesQueue;
     const began = performance.now();
-    // close() would reset clients that have connected by now: they are accepted first, one a turn, until none comes.
-    if (!leavesQueue) await nextTurn();
-    const mayAccept = () => !leavesQueue && performance.now() - began < maxMs / 4;
-    for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
+    if (!leavesQueue) {
+      // close() would reset clients that have connected by now: they are accepted first, one a turn, until none comes.
+      await nextTurn();
+      const mayAccept = () => performance.now() - began < maxMs / 4;
+      for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
+    }
     const poll = setInterval(() => {
       const ms = performance.now() - began;
       for (const connection of this.open.values()) {
