@@ -247,11 +247,18 @@ export class Watched {
     });
   }
 
-  /** What axe-core has against the page as it stands, or against a part of it; and it fits. */
+  /** What axe-core has against the page, or against a part of it, once no reply is awaited; and it fits. */
   async isAccessible(where: string, part = 'html'): Promise<void> {
+    await this.at('[aria-busy=true]').first().waitFor({ state: 'detached' });
+    await this.isAccessibleNow(where, part);
+  }
+
+  /** The same of the page as it stands, also while a reply is awaited. */
+  async isAccessibleNow(where: string, part = 'html'): Promise<void> {
     const { page } = this;
     if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
     await this.#inBoth(async (colorScheme) => {
+      await page.evaluate('Promise.all(document.getAnimations().map(({ finished }) => finished))');
       // Only what is wrong is brought out of the page: all that axe finds takes longer than to find it.
       const violations =
         await page.evaluate(`axe.run('${part}', { resultTypes: ['violations'], selectors: false }).then(

@@ -382,5 +382,10 @@ describe('the console', { skip }, () => {
       await ui.at(`main > section:visible ${part}`).first().waitFor();
       await ui.isAccessible(hash);
     }
+    const release = await ui.hold('**/v1/categories*');
+    await ui.press('Reload', '#categories');
+    await ui.at('#categories [aria-busy=true] td').first().waitFor();
+    await ui.isAccessibleNow('categories, while a reply is awaited');
+    release();
   });
 });
