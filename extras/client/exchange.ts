@@ -1,5 +1,5 @@
 /** One request and its reply, or the reason why there is none. */
-import { messageOf, PetstoreError, type PetstoreErrorCode, whyNotSent } from './errors.ts';
+import { messageOf, PetstoreError, whyNotSent } from './errors.ts';
 import { requestIdIn, retryAfterIn } from './headers.ts';
 import { isId, parseJson } from './ids.ts';
 
@@ -12,10 +12,13 @@ type FetchInit = {
   signal: AbortSignal;
   redirect: 'manual';
 };
-type FetchReply = { readonly status: number; readonly headers: Pick<Headers, 'get'>; readonly body: unknown };
+type FetchReply = {
+  readonly status: number;
+  readonly headers: Pick<Headers, 'get'>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+};
 
 export interface Request {
-  operation: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: URL;
   headers: Headers;
@@ -26,98 +29,79 @@ export interface Request {
 /** What a reply that succeeds has: one thing of the service, a list of them, or no body. */
 export type Expected = 'one' | 'list' | 'nothing';
 
-/** The head counts even if the body broke off: a 429 is to be obeyed all the same. Status 0: none has come. */
-export interface Head {
+/** Status and headers count even if the body broke off: a 429 is to be obeyed all the same. */
+export interface Reply {
+  /** 0: none has come. */
   status: number;
   headers: Headers;
+  /** What was wanted; undefined after a 204 or 304. */
+  json?: unknown;
+  /** There is no reply, or not the one that was wanted. */
+  error?: PetstoreError;
 }
 
-/** `error`: there is no reply, or not the one that was wanted. `json`: undefined after a 204 or 304. */
-export type Reply = Head & { json?: unknown; error?: PetstoreError };
-
-/** A page of 100 animals with the longest names, every character escaped, is well below this. */
-export const MAX_REPLY_BYTES = 1_048_576;
-
-/** Never rejects. `head` is filled as soon as there is one, for a caller that does not wait until the end. */
-export async function exchange(
-  fetch: Fetch,
-  request: Request,
-  head: Head,
-  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
-): Promise<Reply> {
+/** Never rejects. */
+export async function exchange(fetch: Fetch, request: Request, timeoutMs: number, signal: AbortSignal): Promise<Reply> {
+  const { method, url, body } = request;
+  const reply: Reply = { status: 0, headers: new Headers() };
   const attempt = new AbortController();
   const stop = () => attempt.abort(signal.reason);
   signal.addEventListener('abort', stop);
   const tooLate = new PetstoreError('timeout', `no complete reply within ${timeoutMs} ms`);
   const timer = setTimeout(() => attempt.abort(tooLate), timeoutMs);
   try {
-    return judge(request, head, await receive(fetch, request, head, attempt.signal));
+    const headers = Object.fromEntries(request.headers); // a copy, since the caller's fetch may change them
+    const init = { method, headers, signal: attempt.signal, redirect: 'manual' as const };
+    const response = await fetch(url.href, body === undefined ? init : { ...init, body });
+    reply.status = response.status;
+    reply.headers = new Headers(response.headers as Headers);
+    reply.json = judge(request, reply, await response.arrayBuffer());
   } catch (thrown) {
-    const error = attempt.signal.aborted ? attempt.signal.reason : thrown;
-    attempt.abort(); // ends a reply that is not read to its end
-    if (error instanceof PetstoreError) return failed(head, error.code, error.message);
-    return failed(head, 'network', reasonOf(request.url, head, error), error);
+    const cause = attempt.signal.aborted ? attempt.signal.reason : thrown;
+    const isOwn = cause instanceof PetstoreError;
+    reply.error = isOwn ? cause : new PetstoreError('network', reasonOf(url, reply.status, cause), { cause });
+    const { status, headers } = reply;
+    Object.assign(reply.error, { status, requestId: requestIdIn(headers), retryAfter: retryAfterIn(headers) });
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);
   }
+  return reply;
 }
 
-function reasonOf({ origin }: URL, { status }: Head, error: unknown): string {
+function reasonOf({ origin }: URL, status: number, error: unknown): string {
   const { why } = whyNotSent(error) ?? {};
   if (why !== undefined && status === 0) return `cannot reach ${origin}: ${why}; nothing was sent`;
   return `the connection to ${origin} broke before a complete reply came: ${messageOf(error)}`;
 }
 
-async function receive(fetch: Fetch, request: Request, head: Head, signal: AbortSignal): Promise<Uint8Array> {
-  const { method, url, body } = request;
-  const headers = Object.fromEntries(request.headers); // a copy, since the caller's fetch may change them
-  const init = { method, headers, signal, redirect: 'manual' as const, ...(body !== undefined && { body }) };
-  const reply = (await fetch(url.href, init)) as Response;
-  // A browser does not say where a redirect leads.
-  if (reply.type === 'opaqueredirect') {
-    throw new PetstoreError('bad_reply', `a redirect from ${method} ${url.origin}${url.pathname}`);
-  }
-  Object.assign(head, { status: reply.status, headers: new Headers(reply.headers) });
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const reader = reply.body?.getReader();
-  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) {
-    chunks.push(part.value);
-    size += part.value.length;
-    if (size > MAX_REPLY_BYTES) throw new PetstoreError('bad_reply', `the reply has over ${MAX_REPLY_BYTES} bytes`);
-  }
-  const bytes = new Uint8Array(size);
-  for (const chunk of chunks.toReversed()) bytes.set(chunk, (size -= chunk.length));
-  return bytes;
-}
-
-function judge({ method, url, headers: sent, expected }: Request, head: Head, bytes: Uint8Array): Reply {
-  const { status, headers } = head;
-  if (status === 304 && sent.has('if-none-match')) return head;
-  if (status === 204 && expected === 'nothing') return head;
-  const type = bytes.length === 0 ? 'with an empty body' : (headers.get('content-type')?.split(';')[0] ?? 'of no type');
+/** The value of the reply; throws if it is not what was wanted. */
+function judge(
+  { method, url, headers: sent, expected }: Request,
+  { status, headers }: Reply,
+  bytes: ArrayBuffer,
+): unknown {
+  if (status === 304 && sent.has('if-none-match')) return undefined;
+  if (status === 204 && expected === 'nothing') return undefined;
+  const type =
+    bytes.byteLength === 0 ? 'with an empty body' : (headers.get('content-type')?.split(';')[0] ?? 'of no type');
   const leads = headers.has('location') && status < 400 ? `, leading to ${headers.get('location')}` : '';
   const description = `${status} ${type} from ${method} ${url.origin}${url.pathname}${leads}`;
   let json: unknown;
   try {
     json = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (error) {
-    return failed(head, 'bad_reply', `${description}, not the service's`, error);
+  } catch (cause) {
+    throw bad(`${description}, not the service's`, cause);
   }
   const isExpected = { one: hasId, list: isList, nothing: () => false }[expected](json);
-  if (isExpected && status >= 200 && status < 300) return { ...head, json };
+  if (isExpected && status >= 200 && status < 300) return json;
   const { code, message } = Object(json) as { code?: unknown; message?: unknown };
-  if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(head, code, message);
-  return failed(head, 'bad_reply', `${description}, not the expected reply`);
+  if (status >= 400 && typeof code === 'string' && typeof message === 'string') throw new PetstoreError(code, message);
+  throw bad(`${description}, not the expected reply`);
 }
 
 /** Everything of the service has an id; replies of others seldom have one that could be meant so. */
 const hasId = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value && isId(value.id);
 const isList = (value: unknown) => Array.isArray(value) && value.every(hasId);
 
-function failed(head: Head, code: PetstoreErrorCode, message: string, cause?: unknown): Reply {
-  const { status, headers } = head;
-  const facts = { status, requestId: requestIdIn(headers), retryAfter: retryAfterIn(headers), cause };
-  return { ...head, error: new PetstoreError(code, message, facts) };
-}
+const bad = (message: string, cause?: unknown) => new PetstoreError('bad_reply', message, { cause });

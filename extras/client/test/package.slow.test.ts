@@ -31,7 +31,7 @@ async function project(t: test.TestContext, packages: string[], files: Record<st
 }
 
 const USES = `
-const store = new PetstoreClient({ baseUrl: process.argv[3] ?? '', key: process.argv[2] ?? '', fetch, onExchange: () => {} });
+const store = new PetstoreClient({ baseUrl: process.argv[3] ?? '', key: process.argv[2] ?? '', fetch });
 async function main(): Promise<void> {
   const made = await store.createPet({ name: 'Rex', categoryId: 9007199254740993n }, { signal: null }).withResponse();
   const rex: Pet = made.data;
