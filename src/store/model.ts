@@ -14,7 +14,7 @@ export type Plan = (typeof PLANS)[number];
 export const ENVIRONMENTS = ['production', 'staging'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
-/** More rows than a process can hold, and an index that V8 keeps as a small integer. */
+/** The highest id: more rows than fit into memory. V8 keeps integers up to it without an object for each. */
 const MAX_ID = 2 ** 31 - 1;
 const MAX_NAME_UNITS = 510;
 const MAX_BODY_UNITS = 65_536;
@@ -24,10 +24,10 @@ const id = integer(1, MAX_ID);
 const name = text(MAX_NAME_UNITS);
 /** ms since 1970, of store time. */
 const moment = integer(0, LAST_MOMENT);
-const count = integer(0, Number.MAX_SAFE_INTEGER);
+const counter = integer(0, Number.MAX_SAFE_INTEGER);
 
 /** The tables and their columns. A new member of a row is added here. */
-const TABLES = {
+export const TABLES = {
   pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
   orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
   categories: table({ id: int64, name }),
@@ -61,12 +61,12 @@ const TABLES = {
   /** What the limiter has counted for the API key with this id. */
   usage: table({
     id,
-    minuteUsed: count,
+    minuteUsed: counter,
     minuteEndsAt: moment,
-    dayUsed: count,
+    dayUsed: counter,
     dayEndsAt: moment,
-    strikes: count,
-    bans: count,
+    strikes: counter,
+    bans: counter,
     banEndsAt: moment,
   }),
 };
@@ -85,15 +85,15 @@ export type Id = Row['id'];
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
 /**
- * All columns, such as `pets.name`. A store tells which it has, before any row: one that a newer version has written is
- * not taken for damage.
+ * All columns, such as `pets.name`. The header of a store names its columns, so that a store with a column of a newer
+ * version is not taken for damaged.
  */
 export const COLUMNS: readonly string[] = TABLE_NAMES.flatMap((table) =>
   TABLES[table].names.map((column) => `${table}.${column}`),
 );
 
 /** For code that handles all tables alike. */
-export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name] as unknown as TableSchema<Row>;
+export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name];
 
 export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= DAY_MS;
 
@@ -125,6 +125,7 @@ export interface CountedTable<R extends Row> extends PagedTable<R> {
 }
 export const BLOCK_ROWS = 64;
 export const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
+export const indexInBlock = (id: number): number => (id - 1) % BLOCK_ROWS;
 
 /** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
 export interface Reads {

@@ -1,32 +1,49 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
-import { BLOCK_ROWS, blockOf, hasEnded, type Id, type Page, type Replay, type Row } from './model.ts';
+import { blockOf, hasEnded, type Id, indexInBlock, type Page, type Replay, type Row } from './model.ts';
 
-const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
-
-/** Fills what lies before the element: an array with holes is slower. */
-function setAt<T>(array: T[], at: number, value: T, filler: T): void {
-  while (array.length < at) array.push(filler);
-  array[at] = value;
+/** What every kind has. `put` and `delete` return the row that was there before. */
+export interface MemoryTable<R extends Row> {
+  readonly size: number;
+  version: number;
+  get(id: Id): R | undefined;
+  put(row: R): R | undefined;
+  delete(id: Id): R | undefined;
+  clear(): void;
+  /** All rows, in the order in which they are written to a file. */
+  all(): readonly R[];
 }
 
+export type CountedRow = Row & { readonly id: number };
+
+const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
+const NONE: readonly never[] = [];
+
+/** For speed: fills what lies before the element, since an array with holes is slower. */
+function setAt<T>(array: T[], index: number, value: T, filler: T): void {
+  while (array.length < index) array.push(filler);
+  array[index] = value;
+}
+
+type Block<R> = (R | undefined)[];
+
 /**
- * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes almost no memory. They
- * can also be found by other values than their ids, each of which belongs to one row at most.
+ * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes almost no memory. Rows can
+ * also be found by other values than their ids, each of which belongs to one row at most: `valuesOf` says which a row has.
  */
-export class CountedRows<R extends Row & { readonly id: number }, V = never> implements RowMap<R> {
+export class CountedRows<R extends CountedRow, V = never> implements MemoryTable<R> {
   size = 0;
   version = 0;
   /** The highest id that was ever given. */
   lastId = 0;
-  #blocks: ((R | undefined)[] | undefined)[] = [];
+  #blocks: (Block<R> | undefined)[] = [];
   #blockVersions: number[] = [];
-  /** By status, how many rows of each block have it: a page of a rare status skips blocks without it. */
+  /** By status, how many rows of each block have it: a page of a rare status skips the blocks without it. */
   readonly #counts = new Map<string, number[]>();
   #changes = 0;
   readonly #byValue = new Map<V, R>();
-  readonly valuesOf: ((row: R) => readonly V[]) | undefined;
+  readonly valuesOf: (row: R) => readonly V[];
 
-  constructor(valuesOf?: (row: R) => readonly V[]) {
+  constructor(valuesOf: (row: R) => readonly V[] = () => NONE) {
     this.valuesOf = valuesOf;
   }
 
@@ -35,7 +52,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   get(id: Id): R | undefined {
-    return this.#blocks[blockOf(id as number)]?.[((id as number) - 1) % BLOCK_ROWS];
+    return this.#blocks[blockOf(id as number)]?.[indexInBlock(id as number)];
   }
 
   put(row: R): R | undefined {
@@ -47,7 +64,10 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   clear(): void {
-    [this.#blocks, this.#blockVersions, this.size, this.lastId] = [[], [], 0, 0];
+    this.#blocks = [];
+    this.#blockVersions = [];
+    this.size = 0;
+    this.lastId = 0;
     this.#counts.clear();
     this.#byValue.clear();
   }
@@ -58,14 +78,13 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
 
   page({ after = 0, limit, status }: { after?: number; limit: number; status?: string }): Page<R> {
     const items: R[] = [];
-    const counts = this.#counts.get(status ?? '') ?? [];
     const first = Math.max(0, after) + 1;
-    const end = status === undefined ? this.#blocks.length : counts.length;
-    for (let number = blockOf(first); number < end; number++) {
-      if (status !== undefined && counts[number] === 0) continue;
+    const counts = status === undefined ? undefined : (this.#counts.get(status) ?? []);
+    for (let number = blockOf(first); number < this.#blocks.length; number++) {
+      if (counts !== undefined && !counts[number]) continue;
       const block = this.#blocks[number] ?? [];
-      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.length; at++) {
-        const row = block[at];
+      for (let index = number === blockOf(first) ? indexInBlock(first) : 0; index < block.length; index++) {
+        const row = block[index];
         if (row === undefined || (status !== undefined && statusOf(row) !== status)) continue;
         if (items.length === limit) return { items, more: true };
         items.push(row);
@@ -75,33 +94,36 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   all(): R[] {
-    const rows = new Array<R>(this.size); // with room for all, which halves the time
-    let count = 0;
-    for (const block of this.#blocks) for (const row of block ?? []) if (row !== undefined) rows[count++] = row;
+    const rows = new Array<R>(this.size); // for speed: with room for all, which halves the time
+    let size = 0;
+    for (const block of this.#blocks) {
+      for (const row of block ?? []) if (row !== undefined) rows[size++] = row;
+    }
     return rows;
   }
 
   #set(id: number, row: R | undefined): R | undefined {
     this.lastId = Math.max(this.lastId, id);
-    const [number, at] = [blockOf(id), (id - 1) % BLOCK_ROWS];
+    const number = blockOf(id);
     const block = this.#blocks[number] ?? [];
-    const before = block[at];
+    const before = block[indexInBlock(id)];
     if (row === before) return before;
     if (block.length === 0) setAt(this.#blocks, number, block, undefined);
-    setAt(block, at, row, undefined);
+    setAt(block, indexInBlock(id), row, undefined);
     // Never the same number twice, though a block may be removed and made again.
     setAt(this.#blockVersions, number, ++this.#changes, 0);
     if (before) {
       this.#count(before, -1);
-      for (const value of this.valuesOf?.(before) ?? []) {
+      for (const value of this.valuesOf(before)) {
         if (this.#byValue.get(value) === before) this.#byValue.delete(value);
       }
     }
     if (row) {
       this.#count(row, 1);
-      for (const value of this.valuesOf?.(row) ?? []) this.#byValue.set(value, row);
+      for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
     } else if (block.every((one) => one === undefined)) {
-      [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
+      this.#blocks[number] = undefined;
+      this.#blockVersions[number] = 0;
     }
     return before;
   }
@@ -114,15 +136,11 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 }
 
-/** What each kind of table has. `put` and `delete` return the row that was there before. */
-export type RowMap<R extends Row> = Pick<MapRows<R>, 'size' | 'version' | 'get' | 'put' | 'delete' | 'clear' | 'all'>;
-
-/** Rows with chosen ids. Numbers and bigints are one order. */
-export class MapRows<R extends Row> {
-  /** The batch that last changed the table. */
+/** Rows whose ids are not the store's to give. Numbers and bigints are in one order. */
+export class MapRows<R extends Row> implements MemoryTable<R> {
   version = 0;
   protected readonly byId = new Map<Id, R>();
-  /** In their order; undefined: not sorted yet, or not since one went. */
+  /** The sorted ids; undefined: they must be sorted again. */
   #ids: Id[] | undefined;
 
   get size(): number {
@@ -136,7 +154,7 @@ export class MapRows<R extends Row> {
   put(row: R): R | undefined {
     const before = this.byId.get(row.id);
     this.byId.set(row.id, row);
-    if (before === undefined) this.#ids?.splice(placeAfter(this.#ids, row.id), 0, row.id);
+    if (before === undefined) this.#ids?.splice(indexAfter(this.#ids, row.id), 0, row.id);
     return before;
   }
 
@@ -151,14 +169,13 @@ export class MapRows<R extends Row> {
     this.#ids = undefined;
   }
 
-  /** All rows, in the order in which they are written to a file. */
   all(): readonly R[] {
     return this.#sortedIds().map((id) => this.byId.get(id)!);
   }
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
     const ids = this.#sortedIds();
-    const from = after === undefined ? 0 : placeAfter(ids, after);
+    const from = after === undefined ? 0 : indexAfter(ids, after);
     const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
     return { items, more: from + limit < ids.length };
   }
@@ -169,8 +186,8 @@ export class MapRows<R extends Row> {
   }
 }
 
-/** The place of the first id behind this one, found by halves. */
-function placeAfter(ids: readonly Id[], id: Id): number {
+/** The index of the first id after this one, by binary search. */
+function indexAfter(ids: readonly Id[], id: Id): number {
   let [from, to] = [0, ids.length];
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -181,18 +198,21 @@ function placeAfter(ids: readonly Id[], id: Id): number {
 }
 
 /**
- * The replays of Idempotency-Keys, in the order in which they were put. For one caller that is the order of their
- * moments, and stays it if moments are moved, since all of a caller's are. One that is 24 hours old counts as absent at
- * once, and leaves memory with a later batch. That is not logged: every reader sees that it has ended.
+ * The replays of Idempotency-Keys. A replay that is 24 hours old counts as absent at once, and leaves memory with a later
+ * batch. The log does not say so: whoever reads it sees that the replay has ended.
+ *
+ * They stand in the order in which they were put. The replays of one API key are therefore in the order of their moments:
+ * an extra that moves a moment moves all of that key's.
  */
 export class Replays extends MapRows<Replay> {
   readonly #now: () => number;
   readonly #onDrop: (row: Replay) => void;
-  readonly #byKey = new Map<number, Map<Id, Replay>>();
+  readonly #byKeyId = new Map<number, Map<Id, Replay>>();
 
   constructor(now: () => number, onDrop: (row: Replay) => void) {
     super();
-    [this.#now, this.#onDrop] = [now, onDrop];
+    this.#now = now;
+    this.#onDrop = onDrop;
   }
 
   override get(id: Id): Replay | undefined {
@@ -201,9 +221,9 @@ export class Replays extends MapRows<Replay> {
   }
 
   override put(replay: Replay): Replay | undefined {
-    const before = this.delete(replay.id); // a key that is used again goes to the end
-    const ofKey = this.#byKey.get(replay.keyId) ?? new Map<Id, Replay>();
-    this.#byKey.set(replay.keyId, ofKey.set(replay.id, replay));
+    const before = this.delete(replay.id); // so that an Idempotency-Key that is used again goes to the end
+    const ofKey = this.#byKeyId.get(replay.keyId) ?? new Map<Id, Replay>();
+    this.#byKeyId.set(replay.keyId, ofKey.set(replay.id, replay));
     super.put(replay);
     return before;
   }
@@ -211,15 +231,15 @@ export class Replays extends MapRows<Replay> {
   override delete(id: Id): Replay | undefined {
     const before = super.delete(id);
     if (before === undefined) return undefined;
-    const ofKey = this.#byKey.get(before.keyId)!;
+    const ofKey = this.#byKeyId.get(before.keyId)!;
     ofKey.delete(id);
-    if (ofKey.size === 0) this.#byKey.delete(before.keyId);
+    if (ofKey.size === 0) this.#byKeyId.delete(before.keyId);
     return before;
   }
 
   override clear(): void {
     super.clear();
-    this.#byKey.clear();
+    this.#byKeyId.clear();
   }
 
   /** The oldest first, so that they are in the order of their moments again when they are read. */
@@ -228,12 +248,12 @@ export class Replays extends MapRows<Replay> {
   }
 
   ofKey(keyId: number): ReadonlyMap<Id, Replay> {
-    const ofKey = this.#byKey.get(keyId) ?? new Map<Id, Replay>();
+    const ofKey = this.#byKeyId.get(keyId) ?? new Map<Id, Replay>();
     this.dropEnded(ofKey);
     return ofKey;
   }
 
-  /** Drops those that have ended, which stand at the front. */
+  /** Drops the replays at the front that have ended. */
   dropEnded(rows: ReadonlyMap<Id, Replay> = this.byId): void {
     const now = this.#now();
     for (const replay of rows.values()) {

@@ -77,7 +77,7 @@ type ValueOf<C> = C extends Column<infer T> ? T : never;
 
 export interface TableSchema<R extends object> {
   /** In the order of the members of a row, which is part of digests and tags. */
-  readonly columns: { readonly [N in keyof R]-?: Column<R[N]> };
+  readonly columns: { readonly [N in Extract<keyof R, string>]: Column<R[N]> };
   /** The names of the columns, with those of the objects in lists: `secrets`, `secrets.digest`. */
   readonly names: readonly string[];
   /** Checks an object, which becomes the row itself. Throws if a member is missing, wrong or unknown. */
@@ -90,7 +90,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
     return { name, column, before: `${at === 0 ? '{' : ','}"${name}":` };
   });
   return {
-    columns: columns as unknown as TableSchema<RowOf<C>>['columns'],
+    columns: columns as TableSchema<RowOf<C>>['columns'],
     names: members.flatMap(({ name, column }) => [name, ...(column.names ?? []).map((inner) => `${name}.${inner}`)]),
     read(given) {
       const row = objectIn(given, 'a row') as Record<string, unknown>;

@@ -12,11 +12,11 @@ import {
   TABLE_NAMES,
   type TableName,
 } from './model.ts';
-import { CountedRows, MapRows, Replays, type RowMap } from './rows.ts';
+import { CountedRows, MapRows, type MemoryTable, Replays } from './rows.ts';
 
 /** A row that is put, and the row as JSON. */
-export interface Put {
-  readonly row: Row;
+export interface Put<R extends Row = Row> {
+  readonly row: R;
   readonly text: string;
 }
 
@@ -59,8 +59,9 @@ export class Tables implements Reads {
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
   now: () => number = () => 0;
 
-  of(name: TableName): RowMap<Row> {
-    return this[name] as unknown as RowMap<Row>;
+  /** For code that handles all tables alike. */
+  of(name: TableName): MemoryTable<Row> {
+    return this[name];
   }
 
   /** Applies a durable batch at once: nobody reads half of it. */
