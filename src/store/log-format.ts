@@ -25,13 +25,12 @@ const FORMAT = 4;
 export const CUT_OR_RESTORE =
   'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
-/** A line of rows ends behind the row that brings it to this length: requests wait while one is made. */
+/** A line of rows takes no more rows once it is this long: requests wait while a line is made. */
 const UNITS_PER_LINE = 32 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
 const SECTOR_BYTES = 512;
-/** The length of `{"crc":"1a2b3c4d",` */
-const CRC_BYTES = 18;
+const CRC_BYTES = '{"crc":"1a2b3c4d",'.length;
 
 export interface Header {
   /** The store's id. */
@@ -112,13 +111,13 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
     const { texts, removed } = split(rows);
     const { id } = schemaOf(name).columns;
     if (texts.length > 0) json += `,"${name}":[${texts}]`;
-    if (removed.length > 0) gone.push(`"${name}":[${removed.map((one) => id.json(one as never))}]`);
+    if (removed.length > 0) gone.push(`"${name}":[${removed.map((one) => id.json(one))}]`);
   }
   if (gone.length > 0) json += `,"gone":{${gone}}`;
   return encodeLine(`${json}}`);
 }
 
-/** What a line with a batch changes. */
+/** What the line of a batch changes. */
 export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...put }: Record<string, unknown>): Changes {
   const cleared = list(clear).map(tableNamed);
   const removed = objectIn(gone, '"gone"') as Record<string, unknown>;
@@ -137,12 +136,12 @@ const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lis
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
-  /** True if its header tells of every column. If not, a row that it gets could look damaged to an older version. */
-  readonly tellsColumns: boolean;
+  /** True if its header names every column of this version. If not, a row that it gets could look damaged to an older one. */
+  readonly namesColumns: boolean;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
-  /** The bytes behind it, which a crash left. */
+  /** How many bytes follow the last good line: a crash left them. */
   readonly tornBytes: number;
 }
 
@@ -153,35 +152,13 @@ export async function readLog(
   tables: Tables,
   advice?: string,
 ): Promise<LogFile> {
-  const hash = createHash('sha256');
-  // `as`, since TypeScript does not see that `take` sets them.
-  let header = undefined as Header | undefined;
-  let columns: readonly unknown[] = [];
-  let hasAllRows = false as boolean;
-  /** Throws if the line does not belong where it stands. */
-  const take = (line: Record<string, unknown>, bytes: Buffer): void => {
-    if (header === undefined) {
-      header = headerIn(line);
-      columns = columnsIn(line);
-      tables.begin(lastIds.read(line.lastIds));
-    } else if (hasAllRows) {
-      const { batch, at } = line;
-      if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
-      tables.apply(changesIn(line), batch);
-      header = { ...header, batch, at: count(at) };
-    } else if ('digest' in line) {
-      hasAllRows = line.digest === hash.digest('hex');
-      if (!hasAllRows) throw new Error('the lines before it are not those that were written');
-    } else {
-      const name = tableNamed(line.table);
-      tables.load(name, list(line.rows).map(schemaOf(name).read), header.batch, bytes.length);
-      hash.update(bytes);
-    }
-  };
+  const loader = new Loader(tables);
   let [lastLine, length] = [0, 0];
   let rest: Buffer = Buffer.alloc(0);
-  const damaged = (what: string) =>
-    new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP));
+  const damaged = (what: string) => {
+    const usual = loader.hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP;
+    return new DamagedError(`${file}, offset ${length}`, what, advice ?? usual);
+  };
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
     for (;;) {
@@ -189,7 +166,7 @@ export async function readLog(
       const line = end === 0 ? undefined : decodeLine(rest.subarray(0, end - 1));
       if (line === undefined) break; // it may be the torn end, which is judged when all is read
       try {
-        take(line, rest.subarray(0, end));
+        loader.take(line, rest.subarray(0, end));
       } catch (error) {
         const { message } = error as Error;
         throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
@@ -198,31 +175,71 @@ export async function readLog(
     }
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
+  const { header, hasAllRows, columns } = loader;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (!hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
-  const tellsColumns = COLUMNS.every((column) => columns.includes(column));
-  return { header, tellsColumns, lastLine, length, tornBytes: rest.length };
+  const namesColumns = COLUMNS.every((column) => columns.includes(column));
+  return { header, namesColumns, lastLine, length, tornBytes: rest.length };
+}
+
+/** Loads tables line by line: the header, the rows, the digest that ends them, then batches. */
+class Loader {
+  header: Header | undefined;
+  columns: readonly unknown[] = [];
+  /** True once the digest has come, and was right. */
+  hasAllRows = false;
+  readonly #tables: Tables;
+  readonly #hash = createHash('sha256');
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  /** Throws if the line does not belong where it stands. */
+  take(line: Record<string, unknown>, bytes: Buffer): void {
+    if (this.header === undefined) {
+      this.header = headerIn(line);
+      this.columns = columnsIn(line);
+      this.#tables.begin(lastIds.read(line.lastIds));
+    } else if (this.hasAllRows) {
+      const batch = this.header.batch + 1;
+      if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);
+      this.#tables.apply(changesIn(line), batch);
+      this.header = { ...this.header, batch, at: whole.read(line.at) };
+    } else if ('digest' in line) {
+      this.hasAllRows = line.digest === this.#hash.digest('hex');
+      if (!this.hasAllRows) throw new Error('the lines before it are not those that were written');
+    } else {
+      const name = tableNamed(line.table);
+      this.#tables.load(name, list(line.rows).map(schemaOf(name).read), this.header.batch, bytes.length);
+      this.#hash.update(bytes);
+    }
+  }
 }
 
 /**
- * True if a crash can have left these bytes, which begin at `offset`: the line was cut off, or sectors of it were never
- * written, and nothing but zeros is behind it. A sector is written as a whole: its part in the line is zeros, or has none.
+ * True if a crash can have left these bytes at the end of the file; else they are damage. `offset`: where they begin. A crash
+ * cuts a line off, or leaves sectors of it unwritten, which read as zeros. A disk writes a sector as a whole: so the line's
+ * part of each sector is all zeros, or has no zero. After the line there is nothing, or zeros.
  */
 function isTorn(rest: Buffer, offset: number): boolean {
   const end = rest.indexOf(LINE_FEED) + 1;
-  if (end === 0 && decodeLine(rest.subarray(0, -1)) === undefined) return true; // else its line feed was changed
+  const isWholeButForLineFeed = end === 0 && decodeLine(rest.subarray(0, -1)) !== undefined;
+  if (end === 0 && !isWholeButForLineFeed) return true;
   const line = end === 0 ? rest : rest.subarray(0, end);
-  if (!line.includes(0) || rest.subarray(line.length).some((byte) => byte !== 0)) return false;
+  if (!line.includes(0) || hasOtherThanZeros(rest.subarray(line.length))) return false;
   for (let from = 0, to = 0; from < line.length; from = to) {
     to = from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES);
     const sector = line.subarray(from, to);
-    if (sector.includes(0) && sector.some((byte) => byte !== 0)) return false;
+    if (sector.includes(0) && hasOtherThanZeros(sector)) return false;
   }
   return true;
 }
+
+const hasOtherThanZeros = (bytes: Buffer): boolean => bytes.some((byte) => byte !== 0);
 
 /** Reads a backup, or a copy of the file of a store, into new tables. `name`: for messages. */
 export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>) {
@@ -241,14 +258,14 @@ function headerIn({ petstore, format, store, file, batch, at }: Record<string, u
     throw new VersionError(`written by ${age} version of petstore, in format ${format}`);
   }
   if (typeof store !== 'string') throw new Error('the header names no store');
-  return { store, file: count(file), batch: count(batch), at: count(at) };
+  return { store, file: whole.read(file), batch: whole.read(batch), at: whole.read(at) };
 }
 
-/** The columns that a header tells of; none: it is from before they were told. Throws if this version does not know one. */
+/** The columns that a header names; a header of the first versions names none. Throws if this version does not know one. */
 function columnsIn({ columns = [] }: Record<string, unknown>): unknown[] {
-  const told = list(columns);
-  const unknown = told.filter((column) => !COLUMNS.includes(column as string));
-  if (unknown.length === 0) return told;
+  const named = list(columns);
+  const unknown = named.filter((column) => !COLUMNS.includes(column as string));
+  if (unknown.length === 0) return named;
   throw new VersionError(`written by a newer version of petstore (it has ${unknown.join(', ')})`);
 }
 
@@ -262,7 +279,6 @@ function list(value: unknown): unknown[] {
   return value;
 }
 
-/** Reads the number of a batch, a file or an id, or a moment: none is beyond the last moment of RFC 3339. */
-const counter = integer(0, LAST_MOMENT);
-const count = counter.read;
-const lastIds = table({ pets: counter, orders: counter, keys: counter });
+/** The number of a batch, a file or an id, or a moment. No number is higher than the last moment. */
+const whole = integer(0, LAST_MOMENT);
+const lastIds = table({ pets: whole, orders: whole, keys: whole });

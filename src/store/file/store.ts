@@ -40,8 +40,8 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
   const journal = new Journal(directory, tables, read?.header ?? newHeader(tables.now()), options);
   if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
   else if (read) await journal.resume(read);
-  if (!readOnly && !read?.tellsColumns) {
-    await journal.compact(); // the first file, or one that tells of new columns
+  if (!readOnly && !read?.namesColumns) {
+    await journal.compact(); // the first file, or one whose header names the new columns
     if (read) log.info('the store was written anew, with the columns of this version: older ones do not read it now');
   }
   const header = () => ({ ...journal.header, at: tables.now() });
