@@ -1,7 +1,7 @@
 /**
- * Group commit, for both engines. Transactions wait, and those that wait become one batch, which is durable together.
- * They run one after the other, each on the rows that those before it will leave. One that throws leaves nothing, and
- * disturbs no other.
+ * Group commit, for both engines: the transactions that wait become one batch, which is made durable as a whole. They run
+ * one after the other, each on the rows as the ones before it leave them. One that throws changes nothing, and the others
+ * go on.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
 import type { Log } from './engine.ts';
@@ -11,7 +11,7 @@ import { Draft } from './transaction.ts';
 
 /** The most transactions that wait. Further ones are refused. */
 const MAX_WAITING = 4_096;
-/** A batch is gathered for so many turns of the event loop at most, and until there are so many transactions. */
+/** A batch waits for more transactions for so many turns of the event loop at most, and until it has so many. */
 const MAX_GATHERING_TURNS = 5;
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
@@ -22,8 +22,9 @@ const WARN_AGAIN_BELOW = 0.7;
 const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
- * Makes one batch durable, and applies it to the tables. `decide` runs the transactions that wait, and returns what
- * they change: it is called once, on tables that are up to date, or not at all. Rejects with a StoreError.
+ * How an engine commits a batch. It brings the tables up to date, calls `decide`, which runs the transactions that wait and
+ * returns what they change, makes these changes durable, and applies them to the tables. It calls `decide` once, or rejects
+ * before it does. It rejects with a StoreError.
  */
 export type Commit = (decide: () => Changes) => Promise<void>;
 
@@ -33,10 +34,10 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Answers a transaction that ran, when its batch is durable, or lost. */
-type Answer = (lost?: StoreError) => void;
+/** Resolves or rejects the promise of a transaction that ran. `lost`: why its batch is not durable. */
+type Answer = (lost?: Error) => void;
 
-export interface StoreOptions {
+interface Options {
   readonly id: string;
   readonly tables: Tables;
   readonly commit: Commit;
@@ -49,7 +50,7 @@ export interface StoreOptions {
 export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
-  readonly #options: StoreOptions;
+  readonly #options: Options;
   /** The share of the maximum that was logged last. */
   #warnedAt = 0;
   #waiting: Waiting[] = [];
@@ -57,8 +58,10 @@ export class GroupCommitStore implements Store {
   #isClosed = false;
   readonly #mayWarn = onceAMinute(() => this.now());
 
-  constructor(options: StoreOptions) {
-    [this.id, this.read, this.#options] = [options.id, options.tables, options];
+  constructor(options: Options) {
+    this.id = options.id;
+    this.read = options.tables;
+    this.#options = options;
     this.#warnIfNearlyFull();
   }
 
@@ -82,24 +85,29 @@ export class GroupCommitStore implements Store {
   }
 
   async #commitAll(): Promise<void> {
-    for (;;) {
-      await this.#gather();
-      if (this.#waiting.length === 0) break;
-      const batch: Answer[] = [];
-      try {
-        await this.#options.commit(() => this.#decide(batch));
-        for (const answer of batch) answer();
-        this.#warnIfNearlyFull();
-      } catch (error) {
-        this.#warnIfFull(error);
-        if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
-        for (const answer of batch) answer(error as StoreError);
-      }
-    }
+    for (await this.#gather(); this.#waiting.length > 0; await this.#gather()) await this.#commitBatch();
     this.#committing = undefined;
   }
 
-  /** Clients that were answered together write again within a few turns: one batch for them all, and not two. */
+  async #commitBatch(): Promise<void> {
+    const batch: Answer[] = [];
+    try {
+      await this.#options.commit(() => this.#decide(batch));
+      for (const answer of batch) answer();
+      this.#warnIfNearlyFull();
+    } catch (error) {
+      this.#warnIfFull(error);
+      for (const answer of batch) answer(error as Error);
+      if (batch.length > 0) return;
+      // It has failed before it decided: all transactions still wait.
+      for (const { reject } of this.#waiting.splice(0)) reject(error);
+    }
+  }
+
+  /**
+   * For speed: waits a few turns of the event loop for as long as more transactions come. Clients that were answered together
+   * write again at about the same time, and then share one batch.
+   */
   async #gather(): Promise<void> {
     let before = -1;
     for (let turn = 0; turn < MAX_GATHERING_TURNS; turn++) {
@@ -110,28 +118,29 @@ export class GroupCommitStore implements Store {
   }
 
   /**
-   * Runs the transactions that wait. Those before the first change have seen only durable rows, and are answered at
-   * once; the others join the batch.
+   * Runs the transactions that wait, and returns what they change. A transaction that may have seen rows which are not durable
+   * yet joins the batch, and is answered with it. Before the first change there are no such rows: those that ran by then are
+   * answered at once.
    */
   #decide(batch: Answer[]): Changes {
     const draft = new Draft(this.#options.tables, this.#options.maxBytes);
-    let count = 0;
+    let ran = 0;
     for (const { work, resolve, reject } of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
-      count++;
+      ran++;
       let answer: Answer;
       try {
         const result = draft.run(work);
         answer = (lost) => (lost ? reject(lost) : resolve(result));
       } catch (error) {
         this.#warnIfFull(error);
-        // What it has thrown may tell of rows that are lost with the batch.
+        // Why it throws may rest on rows that are lost with the batch.
         answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
       }
       if (draft.hasChanges) batch.push(answer);
       else answer();
     }
-    this.#waiting.splice(0, count);
+    this.#waiting.splice(0, ran);
     return draft.changes;
   }
 

@@ -3,8 +3,14 @@
  * store open, and says which store it is and the number of the current file. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  *
- * A file gets its name when it is complete, and then nothing more is written to the one before. So after a crash before
- * `LOCK` was written, the file with the next number is the current one.
+ * Which file is the current one, when `LOCK` says 7:
+ * - 7, if it is the highest number. A lower one is what a compaction left, and is removed.
+ * - 8, if it is the highest: a file gets its name when it is complete, and from then on nothing is written to the one
+ *   before; a crash came before `LOCK` was written.
+ * - None, if the highest is lower than 7, or higher than 8: that is damage.
+ *
+ * When `LOCK` says nothing, the file with the highest number is the current one: the only one, or the second of two that
+ * follow each other and are of one store, as a crash in a compaction leaves them.
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import { decodeLine, encodeLine, type Header } from '../log-format.ts';
@@ -29,7 +35,7 @@ export const fileName = (file: number): string => `store-${String(file).padStart
 
 type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
-/** What `LOCK` says: the current file. */
+/** What `LOCK` says. */
 type Current = Pick<Header, 'store' | 'file'>;
 
 export class Directory {
@@ -60,7 +66,9 @@ export class Directory {
   }
 
   private constructor(disk: Disk, path: string, lock?: number) {
-    [this.disk, this.path, this.#lock] = [disk, path, lock];
+    this.disk = disk;
+    this.path = path;
+    this.#lock = lock;
   }
 
   pathOf(file: number): string {
@@ -74,13 +82,13 @@ export class Directory {
     const files = this.#files();
     if (current === undefined) await this.#mustBeOneStore(files);
     const newest = files.at(-1) ?? 0;
-    const least = current?.file ?? newest;
-    if (least === 0) return undefined;
-    const fd = newest === least || newest === least + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
+    const named = current?.file ?? newest;
+    if (named === 0) return undefined;
+    const fd = newest === named || newest === named + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
     if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
-    if (newest <= least) throw new DamagedError(this.pathOf(least), 'the file is missing', PUT_BACK);
-    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(least)} is the newest file`, MOVE_AWAY);
+    if (newest <= named) throw new DamagedError(this.pathOf(named), 'the file is missing', PUT_BACK);
+    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(named)} is the newest file`, MOVE_AWAY);
   }
 
   /**
@@ -119,7 +127,7 @@ export class Directory {
     return numbers.sort((a, b) => a - b);
   }
 
-  /** Without `LOCK`, several files are one store only as a crash in a compaction leaves them: two, one after the other. */
+  /** Throws unless these files can be of one store: see above, where `LOCK` says nothing. */
   async #mustBeOneStore(files: readonly number[]): Promise<void> {
     const [first, second] = files;
     if (second === undefined) return;
@@ -147,7 +155,7 @@ export class Directory {
     }
   }
 
-  /** Undefined: it was never written as a whole, or has been destroyed. */
+  /** What `LOCK` says; undefined: it was never written as a whole, or has been destroyed. */
   async #readCurrent(): Promise<Current | undefined> {
     const { disk, path } = this;
     const fd = disk.openToRead(`${path}/${LOCK}`);
@@ -156,7 +164,8 @@ export class Directory {
       const bytes = Buffer.alloc(CURRENT_BYTES);
       const length = await disk.read(fd, bytes, 0);
       const line = Buffer.from(bytes.toString('latin1', 0, length).trimEnd(), 'latin1');
-      return decodeLine(line) as Current | undefined;
+      const { store, file } = decodeLine(line) ?? {};
+      return typeof store === 'string' && typeof file === 'number' ? { store, file } : undefined;
     } finally {
       disk.close(fd);
     }

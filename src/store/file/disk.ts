@@ -34,7 +34,8 @@ function openFile(path: string, flags: number): number {
   throw new Error(`${path} is not a file`);
 }
 
-function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
+/** The result of a call that takes a callback, as a promise. */
+function promised<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
@@ -52,26 +53,28 @@ export const realDisk = {
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
   read: (fd: number, bytes: Uint8Array, position: number) =>
-    call<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
+    promised<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
   /** Makes an empty file. */
   create: (path: string) =>
-    call<number>((done) => fs.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE, done)),
+    promised<number>((done) => fs.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE, done)),
   /** Writes all of the bytes, or throws. If the disk becomes full, one call writes fewer, and only the next fails. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
-    for (let at = 0; at < bytes.length; ) {
-      at += await call<number>((done) => fs.write(fd, bytes, at, bytes.length - at, position + at, done));
+    for (let written = 0; written < bytes.length; ) {
+      written += await promised<number>((done) =>
+        fs.write(fd, bytes, written, bytes.length - written, position + written, done),
+      );
     }
   },
-  truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
+  truncate: (fd: number, length: number) => promised((done) => fs.ftruncate(fd, length, done)),
   /** Makes the content durable, and as much of the metadata as is needed to read it. */
-  sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
-  rename: (from: string, to: string) => call((done) => fs.rename(from, to, done)),
-  unlink: (path: string) => call((done) => fs.unlink(path, done)),
+  sync: (fd: number) => promised((done) => fs.fdatasync(fd, done)),
+  rename: (from: string, to: string) => promised((done) => fs.rename(from, to, done)),
+  unlink: (path: string) => promised((done) => fs.unlink(path, done)),
   /** Makes the names in a directory durable. */
   async syncDirectory(dir: string): Promise<void> {
     const fd = fs.openSync(dir, 'r');
     try {
-      await call((done) => fs.fsync(fd, done));
+      await promised((done) => fs.fsync(fd, done));
     } finally {
       fs.closeSync(fd);
     }
@@ -119,9 +122,9 @@ function flock(fd: number): 'ours' | 'held' | 'none' {
 export async function* piecesOf(disk: Disk, fd: number, from = 0, to = disk.size(fd)): AsyncGenerator<Buffer> {
   while (from < to) {
     const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, to - from));
-    const count = await disk.read(fd, piece, from);
-    if (count === 0) return;
-    yield piece.subarray(0, count);
-    from += count;
+    const length = await disk.read(fd, piece, from);
+    if (length === 0) return;
+    yield piece.subarray(0, length);
+    from += length;
   }
 }

@@ -10,9 +10,10 @@
  * - For the same reason a start does not trust what it reads, which may be in the page cache alone. Each line but the
  *   last was durable before the next was written; so the last one is written once more, and synced.
  *
- * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; appends
- * these, the last of them while no batch is written; syncs; gives the file its name; writes `LOCK`; removes the old file.
- * A write that fails there ends the compaction alone. The first file of a store is written in the same way.
+ * Compaction writes a snapshot into a file under a temporary name, while batches go on into the old file. Then it copies
+ * the tail of the old file, which is what was written after the snapshot; the last of it while no batch is written. It
+ * syncs the new file, gives it its name, writes `LOCK`, and removes the old file. If a write fails before the file has its
+ * name, only the compaction ends. The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { batchLine, type Header, type LogFile, snapshotLines } from '../log-format.ts';
@@ -21,11 +22,11 @@ import type { Changes, Tables } from '../tables.ts';
 import type { Directory } from './directory.ts';
 import { isNoRoom, piecesOf } from './disk.ts';
 
-/** A file is compacted when it is longer than this, and than twice its rows. */
+/** A file is compacted when it is longer than this, and longer than its rows would be twice. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 /** After a failed compaction, the time until the next. */
 const RETRY_MS = 60_000;
-/** A tail shorter than this is copied while a batch waits. */
+/** A tail no longer than this is copied while batches wait. */
 const SHORT_TAIL_BYTES = 256 * 1024;
 /** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
 const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
@@ -36,7 +37,7 @@ export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onBatch' | 'on
 };
 
 export class Journal {
-  /** Of the file, with the last batch in it. */
+  /** The header of the file, with the last batch that is in it. */
   header: Header;
   /** The end of the last batch. */
   length = 0;
@@ -53,9 +54,14 @@ export class Journal {
   #compaction: Promise<string> | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
 
-  /** The first call is `resume`, or `compact`: that writes the file behind the one of this header. */
+  /**
+   * The first call must be `resume` with the file of this header, or `compact`, which writes the file with the next number.
+   */
   constructor(directory: Directory, tables: Tables, header: Header, options: JournalOptions = {}) {
-    [this.#directory, this.#tables, this.header, this.#options] = [directory, tables, header, options];
+    this.#directory = directory;
+    this.#tables = tables;
+    this.header = header;
+    this.#options = options;
   }
 
   /** Goes on with the file that was read into the tables. */
@@ -66,8 +72,8 @@ export class Journal {
     [this.#fd, this.length] = [fd, length];
     await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
     const bytes = Buffer.alloc(length - lastLine);
-    const count = await disk.read(fd, bytes, lastLine);
-    if (count < bytes.length) throw new Error(`${path}: only ${count} bytes of the last line could be read`);
+    const read = await disk.read(fd, bytes, lastLine);
+    if (read < bytes.length) throw new Error(`${path}: only ${read} bytes of the last line could be read`);
     await disk.write(fd, bytes, lastLine);
     await disk.sync(fd);
     await this.#directory.setCurrent(header);
@@ -182,7 +188,8 @@ export class Journal {
   }
 
   async #write(line: Buffer): Promise<void> {
-    const [disk, fd] = [this.#directory.disk, this.#fd!];
+    const { disk } = this.#directory;
+    const fd = this.#fd!;
     const full = await disk.write(fd, line, this.length).catch((error) => {
       if (isNoRoom(error)) return new StoreError('full', `there is no room on the disk: ${error.message}`);
       throw this.#fail(error);
@@ -201,7 +208,7 @@ export class Journal {
   }
 
   #fail = (error: unknown): unknown => {
-    if (this.#fd === undefined) return error; // of the first file, on which nothing rests yet
+    if (this.#fd === undefined) return error; // the first file was being written: nothing rests on it yet
     if (this.failure?.failure === 'unknown') return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
     this.failure = new StoreError('unknown', message);
