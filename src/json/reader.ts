@@ -30,7 +30,7 @@ export function readJson(bytes: Uint8Array): JsonValue {
 
 const WORDS = new Map<string, boolean | null>(Object.entries({ true: true, false: false, null: null }));
 
-/** An integer with few enough digits to be exact. */
+/** For speed: an integer with few enough digits to be exact needs no `NUMBER`. */
 const PLAIN = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 /** A text that begins like a number, with empty groups where digits are missing. */
 const NUMBER = /(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d*))?/y;
@@ -49,7 +49,7 @@ const MIN_SLICE_LENGTH = 13;
 
 class Reader {
   readonly #text: string;
-  #at = 0;
+  #index = 0;
   #values = 0;
 
   constructor(text: string) {
@@ -69,12 +69,12 @@ class Reader {
     if (next === '-' || (next >= '0' && next <= '9')) return this.#number();
     if (next === '{' || next === '[') {
       if (depth === MAX_DEPTH) throw this.#error(`arrays and objects are more than ${MAX_DEPTH} deep`);
-      this.#at++;
+      this.#index++;
       return next === '{' ? this.#object(depth + 1) : this.#array(depth + 1);
     }
     for (const [word, value] of WORDS) {
-      if (!this.#text.startsWith(word, this.#at)) continue;
-      this.#at += word.length;
+      if (!this.#text.startsWith(word, this.#index)) continue;
+      this.#index += word.length;
       return value;
     }
     throw this.#expected('a value');
@@ -94,7 +94,7 @@ class Reader {
     if (this.#skip('}')) return members;
     do {
       if (this.#peek() !== '"') throw this.#expected('a member name in double quotes');
-      const start = this.#at;
+      const start = this.#index;
       const name = this.#string();
       if (members.has(name)) throw this.#error(`the member name ${excerpt(name)} is there twice`, start);
       if (!this.#skip(':')) throw this.#expected('":"');
@@ -106,45 +106,46 @@ class Reader {
 
   #string(): string {
     const text = this.#text;
-    const start = this.#at;
-    let at = start + 1;
-    let code = this.#code(at);
-    while (code >= 0x20 && code !== 0x22 && code !== 0x5c) code = this.#code(++at); // a control, a quote, a backslash
-    const isEscaped = this.#text[at] === '\\';
+    const start = this.#index;
+    let index = start + 1;
+    let code = this.#code(index);
+    // For speed: up to a control character, a quote or a backslash, the string is as it stands.
+    while (code >= 0x20 && code !== 0x22 && code !== 0x5c) code = this.#code(++index);
+    const isEscaped = this.#text[index] === '\\';
     if (isEscaped) {
-      ESCAPED.lastIndex = at;
+      ESCAPED.lastIndex = index;
       ESCAPED.test(text);
-      at = ESCAPED.lastIndex;
+      index = ESCAPED.lastIndex;
     }
-    if (text[at] !== '"') throw this.#wrongInString(at);
-    this.#at = at + 1;
-    const value: string = isEscaped ? JSON.parse(text.slice(start, at + 1)) : text.slice(start + 1, at);
+    if (text[index] !== '"') throw this.#wrongInString(index);
+    this.#index = index + 1;
+    const value: string = isEscaped ? JSON.parse(text.slice(start, index + 1)) : text.slice(start + 1, index);
     return value.length < MIN_SLICE_LENGTH ? value : Buffer.from(value).toString();
   }
 
-  #wrongInString(at: number): JsonError {
-    const rest = this.#text.slice(at, at + 6);
+  #wrongInString(index: number): JsonError {
+    const rest = this.#text.slice(index, index + 6);
     let fault = 'half of a surrogate pair stands alone';
     if (rest === '') fault = 'a string is not closed';
     else if (rest[0] !== '\\') fault = `${excerpt(rest[0])} in a string must be written as an escape`;
     else if (rest[1] !== 'u') fault = 'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u after a backslash';
     else if (!/^\\u[\da-fA-F]{4}$/.test(rest)) fault = '\\u must be followed by four hexadecimal digits';
-    return this.#error(fault, at);
+    return this.#error(fault, index);
   }
 
   #number(): Int64 | Decimal {
-    const start = this.#at;
+    const start = this.#index;
     PLAIN.lastIndex = start;
     if (!PLAIN.test(this.#text)) return this.#longNumber();
-    this.#at = PLAIN.lastIndex;
-    return 0 + Number(this.#text.slice(start, this.#at)); // -0 is 0
+    this.#index = PLAIN.lastIndex;
+    return 0 + Number(this.#text.slice(start, this.#index)); // -0 is 0
   }
 
   #longNumber(): Int64 | Decimal {
-    NUMBER.lastIndex = this.#at;
+    NUMBER.lastIndex = this.#index;
     const [text, sign, whole, fraction = '0', exponent = '0'] = NUMBER.exec(this.#text)!;
-    const first = this.#at + sign.length;
-    this.#at += text.length;
+    const first = this.#index + sign.length;
+    this.#index += text.length;
     if (whole === '') throw this.#expected('a digit', first);
     if (whole.length > 1 && whole[0] === '0') throw this.#error('a number must not begin with 0', first);
     if (fraction === '') throw this.#expected('a digit', first + whole.length + 1);
@@ -156,30 +157,30 @@ class Reader {
   /** True if `sign` comes next, which is then skipped. */
   #skip(sign: string): boolean {
     if (this.#peek() !== sign) return false;
-    this.#at++;
+    this.#index++;
     return true;
   }
 
   /** Skips white space; returns the character after it, or '' at the end. */
   #peek(): string {
-    let next = this.#text.charAt(this.#at);
-    while (next === ' ' || next === '\n' || next === '\r' || next === '\t') next = this.#text.charAt(++this.#at);
+    let next = this.#text.charAt(this.#index);
+    while (next === ' ' || next === '\n' || next === '\r' || next === '\t') next = this.#text.charAt(++this.#index);
     return next;
   }
 
-  /** The code at an index. `charCodeAt` alone gives NaN after the end, which makes the code slow. */
-  #code(at: number): number {
-    return at < this.#text.length ? this.#text.charCodeAt(at) : -1;
+  /** The code of a character, or -1 after the end. For speed: `charCodeAt` alone would give NaN there. */
+  #code(index: number): number {
+    return index < this.#text.length ? this.#text.charCodeAt(index) : -1;
   }
 
-  #expected(what: string, at = this.#at): JsonError {
-    const point = this.#text.codePointAt(at);
+  #expected(what: string, index = this.#index): JsonError {
+    const point = this.#text.codePointAt(index);
     const found = point === undefined ? 'the end' : excerpt(String.fromCodePoint(point));
-    return this.#error(`expected ${what}, not ${found}`, at);
+    return this.#error(`expected ${what}, not ${found}`, index);
   }
 
-  #error(fault: string, at = this.#at): JsonError {
-    return new JsonError(fault, this.#text.slice(0, at));
+  #error(fault: string, index = this.#index): JsonError {
+    return new JsonError(fault, this.#text.slice(0, index));
   }
 }
 
@@ -196,7 +197,7 @@ export class JsonError extends Error {
 /** Bytes as text, when they are UTF-8 without a byte order mark. */
 export function decode(bytes: Uint8Array): string {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (isAscii(buffer)) return buffer.toString('latin1');
+  if (isAscii(buffer)) return buffer.toString('latin1'); // for speed
   const text = buffer.toString('utf8');
   if (text.startsWith('\ufeff')) throw new JsonError('a byte order mark is not allowed', '');
   if (!isUtf8(buffer)) throw new JsonError('these bytes are not UTF-8', beforeIllFormed(buffer, text));
@@ -209,10 +210,10 @@ export function decode(bytes: Uint8Array): string {
  */
 function beforeIllFormed(buffer: Buffer, text: string): string {
   const again = Buffer.from(text);
-  let at = 0;
-  while (again[at] === buffer[at]) at++;
-  while ((again[at] & 0xc0) === 0x80) at--; // to the first byte of its character
-  return again.toString('utf8', 0, at);
+  let index = 0;
+  while (again[index] === buffer[index]) index++;
+  while ((again[index] & 0xc0) === 0x80) index--; // to the first byte of its character
+  return again.toString('utf8', 0, index);
 }
 
 /** Unicode characters, in a text without lone surrogates. */
