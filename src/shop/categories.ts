@@ -16,9 +16,9 @@ const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${J
 
 export function listCategories({ query }: Call, { store }: Shop): Reply {
   const { categories } = store.read;
-  const page = readPageQuery(query);
-  const text = textOf(categories.page({ after: page.after, limit: page.limit }), categoryJson);
-  return pageReply('/v1/categories', page, text, store, categories.version);
+  const asked = readPageQuery(query);
+  const text = textOf(categories.page(asked), categoryJson);
+  return pageReply('/v1/categories', asked, text, store, categories.version);
 }
 
 export async function putCategory(call: Call, shop: Shop): Promise<Reply> {

@@ -22,8 +22,8 @@ export const created = (json: string, location: string): Created => ({ status: 2
 const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
 
 /**
- * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content()` gets the stored
- * reply again; while the first waits for the disk, others wait behind it, in the same queue.
+ * Runs `make` and stores its reply, in one transaction. A later request under the same Idempotency-Key with the same
+ * `content()` gets that reply again. If it comes while the first waits for the disk, it waits in the same queue.
  */
 export async function once(
   shop: Shop,

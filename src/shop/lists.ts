@@ -4,7 +4,16 @@ import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
 import { etagOf } from '../http/etag.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
-import { BLOCK_ROWS, blockOf, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
+import {
+  BLOCK_ROWS,
+  blockOf,
+  type CountedTable,
+  indexInBlock,
+  type Order,
+  type Page,
+  type Pet,
+  type Store,
+} from '../store/model.ts';
 
 const DEFAULT_LIMIT = 20;
 const LIMIT = limitUpTo(100);
@@ -24,12 +33,13 @@ export function readPageQuery<S extends string>(query: string, filters: readonly
   return { limit, after, status };
 }
 
-/** `after`, or 0 if it is absent or negative. */
-const firstAfter = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
+/** As a number from 0 on: no counted id is below 1, or as high as one that is not exact. */
+const asCounted = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
 
-/** The inside of a JSON array, one character for each byte. `next`: the `after` of the next page. */
 interface PageText {
+  /** The JSON of the rows with commas between, one character for each byte. */
   readonly text: string;
+  /** The `after` of the next page, if there is one. */
   readonly next: Int64 | undefined;
 }
 
@@ -59,13 +69,13 @@ interface Block {
   readonly text: string;
   /** Where the text of each id begins, and where the last ends; an id without a row has no text. */
   readonly offsets: readonly number[];
-  /** The ETags of the rows that were read one by one. */
+  /** The ETags of the rows that were read one by one, by their index. */
   readonly tags: string[];
 }
 
 /**
- * The rows of a table as JSON, in blocks of `BLOCK_ROWS` ids. The text of a block is made when a page of it is first
- * read, and made anew when one of its rows has changed.
+ * For speed: the rows of a table as JSON, in blocks of `BLOCK_ROWS` ids. The text of a block is made when one of its rows is
+ * first read, and made anew when one of them has changed.
  */
 export class RowTexts<R extends Pet | Order> {
   readonly #table: CountedTable<R>;
@@ -82,19 +92,18 @@ export class RowTexts<R extends Pet | Order> {
     const number = blockOf(id);
     if (this.#table.blockVersion(number) === 0) return undefined; // it has no rows: no text is kept for it
     const { text, offsets, tags } = this.#block(number);
-    const at = (id - 1) % BLOCK_ROWS;
-    const [start, end] = [offsets[at], offsets[at + 1]];
+    const index = indexInBlock(id);
+    const [start, end] = [offsets[index], offsets[index + 1]];
     if (start === end) return undefined;
-    const etag = (tags[at] ??= etagOf(this.#json(this.#table.get(id) as R)));
+    const etag = (tags[index] ??= etagOf(this.#json(this.#table.get(id) as R)));
     return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), [], etag);
   }
 
   /** A page by status is put together row by row: its rows lie anywhere in their blocks. */
   page({ after, limit, status }: PageQuery<R['status']>): PageText {
-    const first = firstAfter(after);
-    if (status === undefined) return this.#slice(first, limit);
-    const options = { after: first, limit, status } as Parameters<CountedTable<R>['page']>[0];
-    return textOf(this.#table.page(options), this.#json);
+    const counted = asCounted(after);
+    if (status === undefined) return this.#slice(counted, limit);
+    return textOf(this.#table.page({ after: counted, limit, status }), this.#json);
   }
 
   #slice(after: number, limit: number): PageText {

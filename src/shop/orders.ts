@@ -20,8 +20,8 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
 }
 
 export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, FILTERS);
-  return pageReply('/v1/store/orders', page, texts.orders.page(page), store, store.read.orders.version);
+  const asked = readPageQuery(query, FILTERS);
+  return pageReply('/v1/store/orders', asked, texts.orders.page(asked), store, store.read.orders.version);
 }
 
 export function getOrder({ query, param }: Call, { texts }: Shop): Reply {

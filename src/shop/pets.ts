@@ -31,8 +31,8 @@ export function petJson({ id, name, categoryId, status }: Pet): string {
 }
 
 export function listPets({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, FILTERS);
-  return pageReply('/v1/pets', page, texts.pets.page(page), store, store.read.pets.version);
+  const asked = readPageQuery(query, FILTERS);
+  return pageReply('/v1/pets', asked, texts.pets.page(asked), store, store.read.pets.version);
 }
 
 export function getPet({ query, param, clock }: Call, { texts }: Shop): Reply {
@@ -45,7 +45,7 @@ export function getPet({ query, param, clock }: Call, { texts }: Shop): Reply {
   return reply;
 }
 
-/** What is sent of an animal: the rule of requests, and without a shop that of imports and seeds, which take any category. */
+/** Reads an animal from a request; or from a line of an import or a seed, which has no shop, and may name any category. */
 export function readPet(members: Members, shop?: Shop): Omit<Pet, 'id'> {
   return {
     name: members.text('name', NAME_LENGTH),

@@ -27,7 +27,7 @@ export interface Call {
   readonly headers: Headers;
   /** As it was sent; empty for a GET. */
   readonly body: Uint8Array;
-  /** The time as this caller has it. What is stored has that of the shop. */
+  /** The time for this caller, which an extra may set. What is stored has the time of the shop's clock. */
   readonly clock: Clock;
 }
 

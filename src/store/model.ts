@@ -3,7 +3,7 @@
  * and those who read and write rows know nothing else of them.
  */
 import { DAY_MS } from '../clock.ts';
-import { int64, integer, listOf, oneOf, optional, type TableSchema, table, text } from './schema.ts';
+import { enumOf, int64, integer, listOf, optional, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -28,17 +28,17 @@ const counter = integer(0, Number.MAX_SAFE_INTEGER);
 
 /** The tables and their columns. A new member of a row is added here. */
 export const TABLES = {
-  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
-  orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
+  pets: table({ id, name, categoryId: int64, status: enumOf(PET_STATUSES) }),
+  orders: table({ id, petId: id, status: enumOf(ORDER_STATUSES), placedAt: moment }),
   categories: table({ id: int64, name }),
   /** API keys. Outside the store the id 7 is written `k7`. */
   keys: table({
     id,
     name,
-    plan: oneOf(PLANS),
+    plan: enumOf(PLANS),
     perMinute: integer(1, Number.MAX_SAFE_INTEGER),
     perDay: integer(1, Number.MAX_SAFE_INTEGER),
-    environment: oneOf(ENVIRONMENTS),
+    environment: enumOf(ENVIRONMENTS),
     createdAt: moment,
     /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
     secrets: listOf(table({ digest: text(64), endsAt: optional(moment) })),
@@ -113,16 +113,18 @@ interface PagedTable<R extends Row> {
   get(id: R['id']): R | undefined;
   /** The number of the batch that last changed this table: the same number means the same rows. */
   readonly version: number;
-  page(options: { after?: R['id']; limit: number; status?: R extends { status: infer S } ? S : never }): Page<R>;
+  page(options: { after?: R['id']; limit: number }): Page<R>;
 }
 
-/** Rows with the ids 1, 2, 3, …, in blocks of `BLOCK_ROWS` ids: block 0 has the ids from 1 on. */
+/** Rows with the ids 1, 2, 3, … */
 export interface CountedTable<R extends Row> extends PagedTable<R> {
   /** The highest id that was ever given. */
   readonly lastId: number;
-  /** Changes with every change in the block: text that was made of it is valid until then. 0: no rows. */
+  page(options: { after?: number; limit: number; status?: string }): Page<R>;
+  /** Changes with every change of a row in the block: text that was made of the block is valid until then. 0: no rows. */
   blockVersion(block: number): number;
 }
+/** For speed: lists keep the text of so many rows, a block, as one string. Block 0 has the ids from 1 on. */
 export const BLOCK_ROWS = 64;
 export const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 export const indexInBlock = (id: number): number => (id - 1) % BLOCK_ROWS;
@@ -159,7 +161,7 @@ export interface Transaction {
   readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
-  /** `undurable`: those that this batch has put so far, which the reads do not show yet; `pending`: at most so many. */
+  /** `undurable`: what this batch has put so far, which the reads do not show yet. `pending`: at most so many, at no cost. */
   readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[]; readonly pending: number };
   readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
 }
@@ -169,8 +171,8 @@ export interface Store {
   readonly id: string;
   readonly read: Reads;
   /**
-   * Does all that the work puts, or nothing if it throws. Resolves with its result when that is durable, and rejects
-   * with what it throws, or with a StoreError. A work is synchronous, and has no effect but on its transaction.
+   * Makes all changes of the work, or none if it throws. Resolves with its result when the changes are durable; rejects
+   * with what it throws, or with a StoreError. The work must be synchronous, and change nothing but its transaction.
    */
   write<T>(work: (tx: Transaction) => T): Promise<T>;
   /** Store time in ms since 1970: the wall clock at the start, never before the last row, from there monotonic. */

@@ -1,7 +1,7 @@
 /**
- * How a table is described: once, for both engines. A column says how a member of a row is checked, and how it is
- * written as JSON. A row is checked when it is put and again when it is read back, so a row that no start would accept
- * is never acknowledged.
+ * How a table is described, once for both engines. A column says how a member of a row is checked, and how it is written as
+ * JSON. A row is checked when it is put, by the same rules as when it is read back: so no row is acknowledged that a later
+ * start would refuse.
  */
 import { type Int64, MAX_INT64, MIN_INT64, parseInt64 } from '../json/int64.ts';
 
@@ -38,14 +38,14 @@ export function text(maxUnits: number): Column<string> {
   return { kind: 'text', read, json: JSON.stringify };
 }
 
-export function oneOf<T extends string>(values: readonly T[]): Column<T> {
+export function enumOf<T extends string>(values: readonly T[]): Column<T> {
   const read = (value: unknown): T => (values.includes(value as T) ? (value as T) : wrong(`one of ${values}`));
   return { kind: 'text', read, json: (value) => `"${value}"` };
 }
 
 /**
- * Exact: a number where that is safe, else a bigint, and never both for one value, so that a Map finds it. JSON.parse
- * would round a large number, so JSON has those as text.
+ * A number where that is exact, else a bigint: one value has one form, by which a Map finds it. In JSON a bigint is a
+ * string, since JSON.parse would round it.
  */
 export const int64: Column<Int64> = {
   kind: 'integer',
@@ -67,8 +67,8 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
   };
 }
 
-/** A row of these columns. One whose value may be undefined may be missing. */
-export type RowOf<C> = {
+/** A row of these columns. A member that may be undefined may be missing. */
+type RowOf<C> = {
   readonly [N in keyof C as undefined extends ValueOf<C[N]> ? never : N]: ValueOf<C[N]>;
 } & {
   readonly [N in keyof C as undefined extends ValueOf<C[N]> ? N : never]?: ValueOf<C[N]>;
@@ -86,8 +86,8 @@ export interface TableSchema<R extends object> {
 }
 
 export function table<C extends Record<string, Column<unknown>>>(columns: C): TableSchema<RowOf<C>> {
-  const members = Object.entries(columns).map(([name, column], at) => {
-    return { name, column, before: `${at === 0 ? '{' : ','}"${name}":` };
+  const members = Object.entries(columns).map(([name, column], index) => {
+    return { name, column, prefix: `${index === 0 ? '{' : ','}"${name}":` }; // for speed, the prefix is made once
   });
   return {
     columns: columns as TableSchema<RowOf<C>>['columns'],
@@ -96,9 +96,9 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
       const row = objectIn(given, 'a row') as Record<string, unknown>;
       for (const { name, column } of members) {
         try {
-          const before = row[name];
-          const value = column.read(before);
-          if (value !== before) row[name] = value;
+          const given = row[name];
+          const value = column.read(given);
+          if (value !== given) row[name] = value;
         } catch (error) {
           throw new Error(`${name} ${(error as Error).message}`);
         }
@@ -108,9 +108,9 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
     },
     json(row) {
       let json = '';
-      for (const { name, column, before } of members) {
+      for (const { name, column, prefix } of members) {
         const value = (row as Record<string, unknown>)[name];
-        if (value !== undefined) json += before + column.json(value);
+        if (value !== undefined) json += prefix + column.json(value);
       }
       return `${json}}`;
     },
