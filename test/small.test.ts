@@ -19,7 +19,7 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 const README = 'docs/small/README.md';
 /** A row of its table, up to the count: the promise, and how many rows of the contract fail by it. */
-const PROMISE = /(break\.ts ([\w-]+)` \| `src\/[\w/.-]+`) \| \d+ \|$/gm;
+const PROMISE = /(`([\w-]+)` \| `src\/[\w/.-]+`) \| \d+ \|$/gm;
 const PROMISES = [...read(README).matchAll(PROMISE)].map(([, , name]) => name);
 
 const sends = (row: Row, ...names: string[]) => names.some((name) => row.headers?.[name] !== undefined);

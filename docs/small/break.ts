@@ -2,7 +2,7 @@
  * Breaks the promises of the small edition, one function each: it starts the program on a directory of its own, does to
  * it what happens to a service in the world, and says whether the promise was kept. README.md beside it is the list.
  *
- *   npx tsx docs/small/break.ts [NAME …] [--full | --of FILE]
+ *   node docs/small/break.ts [NAME …] [--full | --of FILE]     (before Node 22.18: npx tsx docs/small/break.ts)
  *
  * Without names it tries all. With `--full` it does the same to the full service, which keeps every promise, and with
  * `--of` to a copy of the small edition that you have changed.
@@ -113,7 +113,7 @@ const dataFile = (dir: string) =>
 /** The least time that a page at the end of so many animals takes, in ms. */
 async function pageTime(animals: number): Promise<number> {
   const dir = directory();
-  const rows = Array.from({ length: animals }, (_, at) => ({ name: 'Rex', categoryId: 1, id: at + 1 }));
+  const rows = Array.from({ length: animals }, (_, index) => ({ name: 'Rex', categoryId: 1, id: index + 1 }));
   if (options.full) {
     const file = join(directory(), 'animals.jsonl');
     writeFileSync(file, rows.map(({ id, ...pet }) => `${JSON.stringify(pet)}\n`).join(''));
@@ -351,7 +351,7 @@ const BREAKS: Record<string, Break> = {
     const { port, raw } = await start(directory());
     const both = raw('POST /v1/pets', JSON_OF(PET.length)) + PET + raw('GET /v1/pets');
     const came = await send(port, both, 2);
-    return seen(/\[\{.*Rex/.test(came), `a list sent behind a create: ${came.split('\r\n').at(-1)}`);
+    return seen(/\[\{.*Rex/.test(came), `a list sent after a create: ${came.split('\r\n').at(-1)}`);
   },
 
   async flood() {
@@ -420,7 +420,7 @@ if (unknown !== undefined) {
 }
 try {
   const wanted = named.length > 0 ? named : Object.keys(BREAKS);
-  for (let at = 0; at < wanted.length; at += 4) await Promise.all(wanted.slice(at, at + 4).map(report));
+  for (let next = 0; next < wanted.length; next += 4) await Promise.all(wanted.slice(next, next + 4).map(report));
 } finally {
   for (const child of processes) child.kill('SIGKILL');
   await Promise.all(processes.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'close')));

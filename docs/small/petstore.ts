@@ -164,10 +164,10 @@ function read<R extends Rules>(code: string, sent: [string, unknown][], rules: R
   const names = sent.map(([name]) => name);
   const missing = Object.entries(rules).filter(([name, { isOptional }]) => !isOptional && !names.includes(name));
   const faults = missing.map(([name, { right }]) => `${name}: is missing (${right})`);
-  for (const [at, [name, value]] of sent.entries()) {
+  for (const [index, [name, value]] of sent.entries()) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     if (rule === undefined) faults.push(`${JSON.stringify(name)}: is unknown; leave it out`);
-    else if (names.indexOf(name) < at) faults.push(`${name}: is given twice`);
+    else if (names.indexOf(name) < index) faults.push(`${name}: is given twice`);
     else if (!rule.fits(value)) faults.push(`${name}: must be ${rule.right}`);
   }
   if (faults.length > 0) throw new Refusal(400, code, faults.join('; '));
