@@ -2,7 +2,7 @@
  * The log: JSON lines on stderr. It never waits for the reader: lines wait in a stream. Lines that do not fit into its
  * bounded buffer are dropped and counted, and the count is logged.
  */
-import { constants, fstatSync, openSync, write } from 'node:fs';
+import { fstatSync, write } from 'node:fs';
 import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { keyName } from '../access/keys.ts';
@@ -16,7 +16,6 @@ type Fields = Record<string, unknown>;
 const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
 const STDERR = 2;
-const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
 const MAX_TARGET_CHARS = 512;
 
 /**
@@ -82,24 +81,13 @@ function plain(_name: string, value: unknown): unknown {
 }
 
 /**
- * The reader of stderr may stop, and must not stop us. Node writes to a pipe or a socket without waiting. A file takes a
- * line, or has no room: then the line is lost, and the next may find room. So does a terminal that is opened anew, not to
- * wait; other processes that share it still wait.
+ * The reader of stderr may stop, and must not stop us. Node writes to a pipe or a socket without waiting. To a file or a
+ * terminal a thread of Node's pool writes. A line for which a file has no room is lost, and the next may find room.
  */
 export function stderrWithoutWaiting(): Writable {
   const kind = fstatSync(STDERR);
   if (kind.isFIFO() || kind.isSocket()) return process.stderr;
-  const fd = process.stderr.isTTY ? openWithoutWaiting('/dev/stderr') : STDERR;
   return new Writable({
-    writev: (chunks, done) => write(fd, Buffer.concat(chunks.map(({ chunk }) => chunk)), () => done()),
+    writev: (chunks, done) => write(STDERR, Buffer.concat(chunks.map(({ chunk }) => chunk)), () => done()),
   });
-}
-
-/** A terminal that belongs to another user cannot be opened: it makes us wait. */
-function openWithoutWaiting(path: string): number {
-  try {
-    return openSync(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-  } catch {
-    return STDERR;
-  }
 }
