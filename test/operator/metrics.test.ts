@@ -63,11 +63,7 @@ test('the metrics tell what happened, in a form that Prometheus accepts, on a li
     [new URL('/metrics', server.url), 'GET', 404],
   ] as const)
     assert.equal((await fetch(where, { method })).status, status, `${method} ${where}`);
-  const { host, port } = new URL(address);
-  const rebound = connect(Number(port), '127.0.0.1').setEncoding('latin1');
-  rebound.write('GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n');
-  assert.match(String((await once(rebound, 'data'))[0]), /^HTTP\/1\.1 421 /, 'a web page of another site');
-  rebound.destroy();
+  const { host } = new URL(address);
   const taken = await run(`serve --port 0 --data other --metrics ${host}`);
   assert.deepEqual(
     [taken.exit, taken.stderr.includes(`${host} is in use by another program: choose another with --metrics`)],
