@@ -7,14 +7,12 @@ import type { Option, Options, Texts, Values } from './options.ts';
 import { CommandError, EXIT } from './output.ts';
 import { PROGRAM } from './version.ts';
 
-const MAX_DIFFERING = 2;
-
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 export const variableOf = (name: string): string =>
   `PETSTORE${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
 
 const isSwitch = ({ value }: Option): boolean => value === '';
-const quoted = (text: string): string => excerpt(withoutSecrets(text));
+export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
 /** What was given for options, and for each how: as `--ban-after`, PETSTORE_BAN_AFTER, or a parameter of a call. */
 export interface Given {
@@ -113,20 +111,10 @@ const isOfKubernetes = (name: string, text: string): boolean =>
 
 /** `; did you mean --port?` where one of the known words has the same letters, but for one or two. */
 export function suggestion(typed: string, known: readonly string[]): string {
-  const apart = known.map((word) => ({ word, letters: differing(typed, word) }));
-  const [near] = apart.filter(({ letters }) => letters <= MAX_DIFFERING).sort((a, b) => a.letters - b.letters);
-  return near ? `; did you mean ${near.word}?` : '';
-}
-
-/** How many letters one of two words has that the other has not. */
-function differing(one: string, other: string): number {
-  let rest = other;
-  let own = 0;
-  for (const letter of one) {
-    if (!rest.includes(letter)) own++;
-    rest = rest.replace(letter, '');
-  }
-  return own + rest.length;
+  const rest = (word: string) => [...typed].reduce((left, letter) => left.replace(letter, ''), word);
+  const differing = (word: string) => typed.length - word.length + 2 * rest(word).length;
+  const [near] = known.filter((word) => differing(word) <= 2).sort((a, b) => differing(a) - differing(b));
+  return near ? `; did you mean ${near}?` : '';
 }
 
 const LINE_CHARS = 80;

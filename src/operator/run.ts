@@ -1,7 +1,6 @@
 /** The command line: which command is meant, and how the program ends. */
 import type { Extra } from '../extra.ts';
-import { excerpt, withoutSecrets } from '../text.ts';
-import { helpOf, overview, suggestion } from './arguments.ts';
+import { helpOf, overview, quoted, suggestion } from './arguments.ts';
 import { type Command, type Program, perform } from './command.ts';
 import { commandsWith } from './commands.ts';
 import { CommandError, EXIT, note, printLine } from './output.ts';
@@ -13,28 +12,24 @@ async function main(words: string[], program: Program): Promise<void> {
   const command = program.commands.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
   if (command === undefined) return withoutCommand(words, program.commands);
   const rest = words.slice(command.name.split(' ').length);
-  const options = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
-  if (options.some(isHelp)) await printLine(helpOf(command));
+  if (rest.some(isHelp)) await printLine(helpOf(command));
   else await perform(command, rest, process.env, program);
 }
 
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 
 /** Prints which commands there are, or says what is wrong. `keys` alone is a group of commands. */
-async function withoutCommand(words: string[], all: readonly Command[]): Promise<void> {
-  const group = all.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const isGroup = group.length > 0;
-  const next = words[isGroup ? 1 : 0];
-  if (isHelp(next)) return void (await printLine(overview(isGroup ? group : all)));
-  const members = group.map(({ name }) => name.split(' ')[1]);
-  let fault = isGroup ? `${words[0]} needs one of: ${members.join(', ')}` : 'a command is missing';
-  if (next?.startsWith('-')) fault = `a command is missing before ${excerpt(withoutSecrets(next))}`;
-  else if (next !== undefined) {
-    const typed = isGroup ? `${words[0]} ${next}` : next;
-    const known = isGroup ? group.map(({ name }) => name) : all.map(({ name }) => name.split(' ')[0]);
-    fault = `there is no command ${excerpt(withoutSecrets(typed))}${suggestion(typed, known)}`;
-  }
-  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} ${isGroup ? `${words[0]} ` : ''}--help`);
+async function withoutCommand(words: readonly string[], all: readonly Command[]): Promise<void> {
+  const members = all.filter(({ name }) => name.startsWith(`${words[0]} `));
+  const [group, commands] = members.length > 0 ? [[words[0]], members] : [[], all];
+  const next = words[group.length];
+  if (isHelp(next)) return void (await printLine(overview(commands)));
+  const start = (words: readonly string[]) => words.slice(0, group.length + 1).join(' ');
+  const known = commands.map(({ name }) => start(name.split(' ')));
+  const missing = group.length > 0 ? `give one of: ${known.join(', ')}` : 'a command is missing';
+  const unknown = `there is no command ${quoted(start(words))}${suggestion(start(words), known)}`;
+  const fault = next === undefined ? missing : unknown;
+  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
 }
 
 /** Runs the command line of this process to its end. */
