@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import { type ApiKey, type Environment, type Plan, type Store, StoreError } from '../store/model.ts';
+import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
 import { count, visible } from '../text.ts';
 import type { Context, Here } from './command.ts';
 import { type Body, table, timeInWords } from './output.ts';
@@ -48,8 +48,8 @@ export async function createKey(context: Context, wanted: NewKey, check?: (key: 
   return { ...(await detailsOf(context, key)), key: secret };
 }
 
-/** A key for a store without an active one; undefined if there is one, or no room for it. */
-export async function createFirstKey(context: Context, plan: Plan, warn: (text: string) => void) {
+/** A key for a store without an active one; undefined if there is one. */
+export async function createFirstKey(context: Context, plan: Plan) {
   const { store } = context.engine;
   const isActive = ({ revokedAt, environment }: ApiKey) => !revokedAt && environment === context.environment;
   for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
@@ -58,9 +58,7 @@ export async function createFirstKey(context: Context, plan: Plan, warn: (text: 
   return createKey(context, { plan, name: 'first key' }, ({ id }) => {
     if (id !== lastId + 1) throw another;
   }).catch((error) => {
-    const isFull = error instanceof StoreError && error.failure === 'full';
-    if (isFull) warn(`no first key was made: ${error.message}`);
-    else if (error !== another) throw error;
+    if (error !== another) throw error;
     return undefined;
   });
 }

@@ -90,7 +90,7 @@ async function start(
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
     closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
-    const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey, log.warn));
+    const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
     // A socket that is held for us has a queue: what is in it waits until the store is open.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
