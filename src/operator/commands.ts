@@ -1,7 +1,7 @@
 /** The table of commands, in the order of `--help`. */
 import type { Extra } from '../extra.ts';
 import { openapiDocument } from '../service/openapi.ts';
-import { addBatch, exportAnimals, importAnimals, isFirstBatch } from './animals.ts';
+import { addBatch, exportAnimals, importAnimals } from './animals.ts';
 import { type Command, call, command } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';
 import * as keys from './keys.ts';
@@ -99,7 +99,7 @@ command: for 24 hours the same input adds nothing twice.`,
     options: { ...file('the file to read; - is standard input'), ...pick('skipBad') },
     access: 'create',
     call: call({ lines: CALLS.lines, batch: CALLS.batch }, addBatch),
-    isLogged: isFirstBatch, // one line for an import
+    isLogged: ({ batch = ':0' }) => batch.endsWith(':0'), // one line for an import
     run: importAnimals,
   }),
   command('health', 'ask the service that runs on this machine whether it serves; exit 1 if not', {

@@ -48,9 +48,6 @@ export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/
 export type Body = AsyncIterable<string | Uint8Array>;
 export const isBody = (result: unknown): result is Body => Symbol.asyncIterator in Object(result);
 
-/** What is done, beside its bar: together they fit into 80 columns, since a broken line could not be drawn over. */
-const MAX_WHAT_CHARS = 40;
-
 /** Prints what is safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
 export function print(chunk: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
@@ -128,7 +125,7 @@ export async function withProgress<R>(what: string, work: (progress: Progress) =
     drawn = percent;
     isBarShown = true;
     const bar = '#'.repeat(percent / 4).padEnd(25, '.');
-    process.stderr.write(`\r${visibleInLine(what).slice(0, MAX_WHAT_CHARS)} [${bar}] ${percent} %\x1b[K`);
+    process.stderr.write(`\r${what} [${bar}] ${percent} %\x1b[K`);
   };
   return work(progress).finally(clearBar);
 }

@@ -175,7 +175,7 @@ test('on a terminal an import draws a bar and takes it away again', { skip: miss
   const words = [...program, 'import', 'in'].map((word) => `'${word}'`).join(' ');
   const { stdout, status } = spawnSync('script', ['-qec', words, '/dev/null'], { cwd, encoding: 'utf8' });
   assert.equal(status, 0, stdout);
-  assert.match(stdout, /\rchecking in \[#+\.+\] +\d+ %/);
+  assert.match(stdout, /\rchecking \[#+\.+\] +\d+ %/);
   assert.match(stdout, /\rimporting \[\.+\] +0 %/);
   assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
   const on = (line: string) => {
