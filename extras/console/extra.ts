@@ -1,6 +1,5 @@
 /** The console: a page at `/` to try the service by hand, in a browser. */
 import type { Extra } from '../../src/extra.ts';
-import { isLoopback } from '../../src/operator/listening.ts';
 import { flag } from '../../src/operator/options.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
 import { pageEndpoint } from '../../src/service/pages.ts';
@@ -20,3 +19,6 @@ export const console: Extra = {
     };
   },
 };
+
+/** Whether only this machine reaches a listener there. */
+const isLoopback = (host: string): boolean => /^(?:127(?:\.\d+)+|::1|(?:.+\.)?localhost\.?)$/i.test(host);

@@ -50,6 +50,3 @@ export async function askReady({ host, port }: { host: string; port: number }) {
   if (!reply.ok) throw new Error(`${url} says ${reply.status}: ${(await reply.text()).trim()}`);
   return { ready: url };
 }
-
-/** Whether only this machine reaches a listener there. */
-export const isLoopback = (host: string): boolean => /^(?:127(?:\.\d+)+|::1|(?:.+\.)?localhost\.?)$/i.test(host);
