@@ -232,8 +232,7 @@ export async function retryWhileInUse<R>(work: () => Promise<R>): Promise<R> {
     try {
       return await work();
     } catch (error) {
-      const isInUse = error instanceof InUseError || (error instanceof CommandError && error.exit === EXIT.inUse);
-      if (!isInUse || performance.now() > end) throw error;
+      if (!(error instanceof InUseError) || performance.now() > end) throw error;
     }
   }
 }

@@ -149,7 +149,7 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
   const headers = { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) };
   const at = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
   const req = request({ ...at, agent: false, headers });
-  const silent = new CommandError(EXIT.inUse, `${dir} is in use by a server that does not answer; it may be stopped`);
+  const silent = new InUseError(`${dir} is in use by a server that does not answer; it may be stopped`);
   let isSent = false;
   req.once('continue', () => {
     isSent = true;
@@ -164,7 +164,6 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
     if (res.statusCode === 200) return reply;
     throw new CommandError(reply.exit, reply.error);
   } catch (error) {
-    if (error instanceof CommandError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
