@@ -54,7 +54,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 
 /** Writes a new file, which gets its name only when it is complete and durable. */
 async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Array>>) {
-  if (await stat(file).catch(() => undefined)) throw new Error(`${file} exists`);
+  if (existsSync(file)) throw new Error(`${file} exists`);
   const path = resolve(file);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
@@ -79,9 +79,7 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
       await output.close();
     }
   } catch (error) {
-    const { code, syscall } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw new Error(`${file} exists`);
-    throw syscall === undefined ? error : Object.assign(error as Error, { path: file });
+    throw Object.assign(error as Error, { path: file });
   } finally {
     remove();
     process.off('exit', remove);
