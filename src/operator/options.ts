@@ -132,7 +132,7 @@ export const SERVE = {
   categories: option(v.optional(rule, 'open'), 'RULE', 'open takes any categoryId, known only known ones'),
   corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
   trustProxy: option(v.optional(integer(0, 10), '0'), 'N', 'proxies in front that set X-Forwarded-For'),
-  keepAlive: option(v.optional(seconds, '5'), 'SECONDS', 'longest idle time; above that of a proxy in front'),
+  keepAlive: option(v.optional(seconds, '5'), 'SECONDS', 'idle time of a connection; more than a proxy in front has'),
   banAfter: option(v.optional(refusals), 'N', 'refusals a minute that ban a key, 0 for never', '5 times its limit'),
   maxStoreMb: option(v.optional(megabytes), 'MB', 'limit of the compacted store', 'a quarter of the heap, up to 384'),
   accessLog: flag('log a line for every request'),
