@@ -11,7 +11,7 @@ export const IS_NEWER = /written by a newer version of petstore \(it has pets\.a
 
 /** The column in the model, and its value in an animal that is sent. */
 const CHANGES: [RegExp, string][] = [
-  [/(\bpets: table\(\{.*status: oneOf\w*\(PET_STATUSES\))(.*?revokedAt: (\w+\(moment\)))/s, '$1, addedLater: $3$2'],
+  [/(\bpets: table\(\{.*status: enumOf\w*\(PET_STATUSES\))(.*?revokedAt: (\w+\(moment\)))/s, '$1, addedLater: $3$2'],
   [/(\bstatus: members\.oneOf\("status", PET_STATUSES, "available"\))/, '$1, addedLater: 1'],
 ];
 
