@@ -85,11 +85,7 @@ export function send(request: Request, reply: Reply, about: HeaderList, keepAliv
   const hasBody = body.length > 0 && method !== 'HEAD';
   res.writeHead(status, headersOf(reply, about, isLast ? CLOSE : keepAlive));
   if (!isLast) {
-    // Up to Node 22, `end(body)` makes two writes of head and body.
-    res.cork();
-    if (hasBody) res.write(body, 'latin1');
-    res.uncork();
-    res.end();
+    res.end(hasBody ? body : '', 'latin1');
     return;
   }
   if (hasBody) res.write(body, 'latin1');
