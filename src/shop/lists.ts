@@ -107,31 +107,28 @@ export class RowTexts<R extends Pet | Order> {
   }
 
   #slice(after: number, limit: number): PageText {
-    const { lastId } = this.#table;
     let text = '';
-    let missing = limit;
+    let count = 0;
     let last = 0;
-    for (let number = blockOf(after + 1); missing > 0 && number <= blockOf(lastId); number++) {
+    const lastBlock = blockOf(this.#table.lastId);
+    for (let number = blockOf(after + 1); number <= lastBlock; number++) {
       if (this.#table.blockVersion(number) === 0) continue; // all its rows were removed
       const { text: all, offsets } = this.#block(number);
       const start = Math.max(0, after - number * BLOCK_ROWS);
       let end = start;
-      for (; end < BLOCK_ROWS && missing > 0; end++) {
+      for (; end < BLOCK_ROWS; end++) {
         if (offsets[end + 1] === offsets[end]) continue;
-        missing--;
+        if (count === limit) break;
+        count++;
         last = number * BLOCK_ROWS + end + 1;
       }
-      if (offsets[end] === offsets[start]) continue;
-      const part = all.slice(offsets[start], offsets[end] - 1); // without the last comma
-      text = text === '' ? part : `${text},${part}`;
+      if (offsets[end] > offsets[start]) {
+        const part = all.slice(offsets[start], offsets[end] - 1); // without the last comma
+        text = text === '' ? part : `${text},${part}`;
+      }
+      if (end < BLOCK_ROWS) return { text, next: last }; // a row follows
     }
-    return { text, next: missing === 0 && this.#hasMore(last) ? last : undefined };
-  }
-
-  #hasMore(last: number): boolean {
-    const table = this.#table;
-    if (last >= table.lastId) return false;
-    return table.get(last + 1) !== undefined || table.page({ after: last, limit: 1 }).items.length > 0;
+    return { text, next: undefined };
   }
 
   #block(number: number): Block {
