@@ -82,6 +82,21 @@ onDatabase('replicas on one database', (database) => {
     assert.ok(admitted > ACCOUNTS, `${admitted} admitted`);
   });
 
+  it('answers at once whoever asks right behind the answer to another one', async (t) => {
+    const [{ limiter }] = await replicas(t, 1);
+    for (let turns = 0; turns < 8; turns++) {
+      const took: number[] = [];
+      for (let n = 0; n < 4; n++) {
+        await limiter.refresh!();
+        for (let turn = 0; turn < turns; turn++) await undefined;
+        const began = performance.now();
+        await limiter.refresh!();
+        took.push(performance.now() - began);
+      }
+      assert.ok(took[2] < 250 || took[3] < 250, `${turns} turns behind: ${took} ms, as if it waited for the heartbeat`);
+    }
+  });
+
   it('takes of many keys by several replicas at once wait for each other in order: none is undone', async (t) => {
     const all = await replicas(t, 4);
     const before = database().log.length;
