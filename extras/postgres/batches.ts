@@ -9,7 +9,6 @@ import { type Counted, StoreError } from '../../src/store/model.ts';
 import type { Commit } from '../../src/store/store.ts';
 import { type Changes, split } from '../../src/store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
-import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';
 import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, type Position, putBatch, putRows } from './tables.ts';
 
@@ -37,16 +36,16 @@ export class Batches {
   readonly commit: Commit = (decide) =>
     this.#withHead(async (session) => {
       const changes = decide();
-      if (changes.length === 0) return void (await session.query('ROLLBACK').catch(() => {}));
+      if (changes.length === 0) return void (await session.rollback());
       const at: Position = { batch: this.#replica.at.batch + 1, id: newId() };
       const statements = this.#statements(at, changes);
       const until = performance.now() + DOUBT_MAX_MS;
       try {
         await session.query(...statements, 'COMMIT');
       } catch (error) {
-        if (!(error instanceof DatabaseError && error.isLost)) throw error;
+        if (await session.rollback()) throw error;
         this.doubts++;
-        if (!(await this.#isCommitted(at, until))) throw new StoreError('unavailable', error.message);
+        if (!(await this.#isCommitted(at, until))) throw error;
       }
       this.#replica.apply(at, changes);
     });

@@ -1,10 +1,9 @@
 /** Connections to the database. */
-import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { parseInt64 } from '../../src/json/int64.ts';
 import type { Address } from './address.ts';
-import { DatabaseError, failureOf, READ_ONLY } from './errors.ts';
+import { failureOf, READ_ONLY } from './errors.ts';
 
 const CONNECT_MAX_MS = 2_000;
 /** From one attempt to connect to the next. */
@@ -82,32 +81,38 @@ export class Session {
       return session;
     } catch (error) {
       session.close();
-      throw failureOf(error as Error, false);
+      throw failureOf(error as Error);
     }
   }
 
-  /** Sends all statements at once, and gives the result of each. If one fails, an open transaction is rolled back. */
+  /** Sends all statements at once, and gives the result of each. */
   async query(...statements: Statement[]): Promise<Result[]> {
-    const all = await Promise.allSettled(statements.map((one) => this.#client.query<Row>(one as pg.QueryConfig)));
-    const failed = all.find((one) => one.status === 'rejected');
-    if (failed === undefined && !this.#isUnconfirmed) {
-      return all.map((one) => (one as PromiseFulfilledResult<Result>).value);
+    try {
+      const results = await Promise.all(statements.map((one) => this.#client.query<Row>(one)));
+      if (!this.#isUnconfirmed) return results;
+      this.close();
+      throw new Error('the wait for a standby was cancelled');
+    } catch (error) {
+      throw failureOf(error as Error);
     }
-    // A server that answers to this has undone what failed; an error alone may also come behind a commit.
-    const isAlive = await this.#client.query('ROLLBACK').then(
+  }
+
+  /**
+   * Undoes a transaction that is open. False: the database does not answer, and what was sent may have been done, or be
+   * done later. An error alone tells nothing of that: it may also come behind a commit.
+   */
+  async rollback(): Promise<boolean> {
+    const isDone = await this.#client.query('ROLLBACK').then(
       () => true,
       () => false,
     );
-    if (!isAlive || this.#isUnconfirmed) this.close();
-    if (failed) throw failureOf(failed.reason, !isAlive);
-    throw new DatabaseError('the wait for a standby was cancelled', { isLost: true });
+    if (!isDone) this.close();
+    return isDone;
   }
 
-  /** At once: a silent database keeps nobody from ending. */
   close(): void {
     this.isOpen = false;
     this.#client.end().catch(() => {});
-    (this.#client as unknown as { connection: { stream: Socket } }).connection.stream.destroySoon();
   }
 }
 
@@ -139,7 +144,7 @@ export class Connection {
     try {
       return await work(session);
     } catch (error) {
-      await session.query('ROLLBACK').catch(() => {});
+      await session.rollback();
       throw error;
     }
   }

@@ -4,16 +4,6 @@ import { StoreError } from '../../src/store/model.ts';
 const DISK_FULL = '53100';
 export const READ_ONLY = '25006';
 
-export class DatabaseError extends StoreError {
-  /** True: the statements may or may not have been done, now or later. False: nothing was changed. */
-  readonly isLost: boolean;
-
-  constructor(message: string, { code = '', isLost = false } = {}) {
-    super(code === DISK_FULL && !isLost ? 'full' : 'unavailable', `the database: ${message}`);
-    this.isLost = isLost;
-  }
-}
-
 /** In place of PostgreSQL's own words where those are terse, or name the user or the database. */
 const WORDS: Record<string, string> = {
   [DISK_FULL]: 'its disk is full',
@@ -35,7 +25,6 @@ function wordsOf({ message, code = '', syscall }: NodeJS.ErrnoException): string
   return WORDS[code] ?? (message || code);
 }
 
-export function failureOf(error: Error & { code?: string }, isLost: boolean): DatabaseError {
-  if (error instanceof DatabaseError) return error;
-  return new DatabaseError(wordsOf(error), { code: error.code, isLost });
+export function failureOf(error: Error & { code?: string }): StoreError {
+  return new StoreError(error.code === DISK_FULL ? 'full' : 'unavailable', `the database: ${wordsOf(error)}`);
 }

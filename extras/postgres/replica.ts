@@ -8,7 +8,6 @@ import { StoreError, TABLE_NAMES } from '../../src/store/model.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
-import { DatabaseError } from './errors.ts';
 import { columnsIn, damaged, HEAD_IS_NOT_LAST, type Position, readAll } from './tables.ts';
 
 /** The most batches that one statement brings. */
@@ -101,7 +100,7 @@ export class Replica {
       await this.#endIfNewer(session);
       this.#loading ??= this.load().finally(() => (this.#loading = undefined));
       await this.#loading;
-      throw new DatabaseError('its tail no longer reached back to this replica, which has read all rows anew');
+      throw new StoreError('unavailable', 'the tail did not reach back to this replica, which has read all rows anew');
     }
     const [{ rows }] = await session.query('SELECT id FROM head');
     if (rows[0]?.id === from.id) throw this.fail(damaged(HEAD_IS_NOT_LAST));
