@@ -65,4 +65,4 @@ export const visibleInLine = (text: string): string =>
   IS_SEEN.test(text) ? text : visible(text).replace(/[\t\n]/g, escaped);
 
 /** A whole number for people: `100,000`. */
-export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+export const formatNumber = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
-import { count, visible } from '../text.ts';
+import { formatNumber, visible } from '../text.ts';
 import type { Context, Here } from './command.ts';
 import { type Body, table, timeInWords } from './output.ts';
 import { PROGRAM } from './version.ts';
@@ -193,7 +193,7 @@ const wallTime = ({ engine, clock }: Context, at: number): string =>
   iso(Math.ceil((at - engine.store.now() + clock.wall()) / 1_000) * 1_000);
 
 function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: KeyDetails) {
-  const used = ({ limit, remaining }: typeof day) => `${count(limit - remaining)}/${count(limit)}`;
+  const used = ({ limit, remaining }: typeof day) => `${formatNumber(limit - remaining)}/${formatNumber(limit)}`;
   const banned = bannedUntil ? `banned until ${timeInWords(bannedUntil)}` : 'active';
   const state = revokedAt ? `revoked ${timeInWords(revokedAt)}` : banned;
   return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };

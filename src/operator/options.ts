@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
 import { ENVIRONMENTS, PET_STATUSES, PLANS } from '../store/model.ts';
-import { count } from '../text.ts';
+import { formatNumber } from '../text.ts';
 
 /** What a text, or its absence, becomes. Its description ends the sentence "give …". */
 type Rule = v.GenericSchema<string | undefined, unknown>;
@@ -104,7 +104,8 @@ const baseUrl = text(
 const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
 const publishedPlans = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 const limits = publishedPlans.map(
-  (name) => `${name} (${count(PLAN_LIMITS[name].perMinute)} a minute, ${count(PLAN_LIMITS[name].perDay)} a day)`,
+  (name) =>
+    `${name} (${formatNumber(PLAN_LIMITS[name].perMinute)} a minute, ${formatNumber(PLAN_LIMITS[name].perDay)} a day)`,
 );
 const plan = v.pipe(v.picklist(PLANS), v.description(`${limits.join(', ')} or enterprise (--per-minute, --per-day)`));
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import { count, visible, visibleInLine } from '../text.ts';
+import { formatNumber, visible, visibleInLine } from '../text.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
@@ -92,7 +92,7 @@ const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${
 function textOf(value: unknown): string {
   if (typeof value === 'string') return timeInWords(value);
   if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
-  if (typeof value === 'number') return count(value);
+  if (typeof value === 'number') return formatNumber(value);
   if (Array.isArray(value)) return value.map(textOf).join(', ');
   if (typeof value !== 'object') return String(value);
   const members = Object.entries(value).map(([name, member]) => `${spaced(name)} ${textOf(member)}`);
@@ -100,7 +100,8 @@ function textOf(value: unknown): string {
 }
 
 /** `1 line`, `1,234 lines`. */
-export const counted = (number: number, one: string): string => `${count(number)} ${number === 1 ? one : `${one}s`}`;
+export const counted = (number: number, one: string): string =>
+  `${formatNumber(number)} ${number === 1 ? one : `${one}s`}`;
 
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
 export const timeInWords = (text: string): string =>

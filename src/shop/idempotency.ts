@@ -6,7 +6,7 @@ import { DAY_MS } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Store, Transaction } from '../store/model.ts';
-import { count } from '../text.ts';
+import { formatNumber } from '../text.ts';
 import { type Call, type Shop, write } from './shop.ts';
 
 const FORM = /^[\x21-\x7e]{1,255}$/;
@@ -64,7 +64,7 @@ function checkBounds(store: Store, tx: Transaction, keyId: number): void {
   if (ofKey.size + more >= MAX_REPLAYS_OF_KEY) {
     const [oldest] = ofKey.values();
     const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
-    const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
+    const why = `this key has ${formatNumber(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
     throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);
   }
   if (replays.size + undurable.length >= MAX_REPLAYS) {
