@@ -27,7 +27,7 @@ export const UNKNOWN = invalid('This server does not know the API key. Ask its o
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
-type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find' | 'version'> } };
+type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find' | 'revision'> } };
 
 /** A key, and which of its secrets a request has brought. */
 export interface Caller {
@@ -42,7 +42,7 @@ export class Callers {
   readonly #environment: Environment;
   /** By the header, which saves a SHA-256 a request. Emptied when any key changes. */
   readonly #known = new Map<string, Caller>();
-  #version = -1;
+  #revision = -1;
 
   constructor(store: Keys, environment: Environment) {
     this.#store = store;
@@ -51,9 +51,9 @@ export class Callers {
 
   identify(authorization = ''): Caller | ApiError {
     const { keys } = this.#store.read;
-    if (keys.version !== this.#version) {
+    if (keys.revision !== this.#revision) {
       this.#known.clear();
-      this.#version = keys.version;
+      this.#revision = keys.revision;
     }
     const known = this.#known.get(authorization);
     if (known !== undefined && this.#isRunning(known)) return known;

@@ -18,7 +18,7 @@ export function listCategories({ query }: Call, { store }: Shop): Reply {
   const { categories } = store.read;
   const asked = readPageQuery(query);
   const text = textOf(categories.page(asked), categoryJson);
-  return pageReply('/v1/categories', asked, text, store, categories.version);
+  return pageReply('/v1/categories', asked, text, store, categories.revision);
 }
 
 export async function putCategory(call: Call, shop: Shop): Promise<Reply> {

@@ -48,7 +48,7 @@ export function textOf<R extends { id: Int64 }>({ items, more }: Page<R>, json: 
 }
 
 /**
- * The ETag is the version of the table: a page changes only when a row does, and the same version means the same rows at
+ * The ETag is the revision of the table: a page changes only when a row does, and the same revision means the same rows at
  * every replica.
  */
 export function pageReply(
@@ -56,15 +56,15 @@ export function pageReply(
   { limit, status }: PageQuery<string>,
   { text, next }: PageText,
   store: Store,
-  version: number,
+  revision: number,
 ): Reply {
   const filter = status === undefined ? '' : `&status=${status}`;
   const link = next === undefined ? [] : ['Link', `<${path}?limit=${limit}${filter}&after=${next}>; rel="next"`];
-  return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${version}"`);
+  return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${revision}"`);
 }
 
 interface Block {
-  readonly version: number;
+  readonly revision: number;
   /** The JSON of each row, followed by a comma. One flat string, of which a page is a slice. */
   readonly text: string;
   /** Where the text of each id begins, and where the last ends; an id without a row has no text. */
@@ -90,7 +90,7 @@ export class RowTexts<R extends Pet | Order> {
   /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
   one(id: number): Reply | undefined {
     const number = blockOf(id);
-    if (this.#table.blockVersion(number) === 0) return undefined; // it has no rows: no text is kept for it
+    if (this.#table.blockRevision(number) === 0) return undefined; // it has no rows: no text is kept for it
     const { text, offsets, tags } = this.#block(number);
     const index = indexInBlock(id);
     const [start, end] = [offsets[index], offsets[index + 1]];
@@ -112,7 +112,7 @@ export class RowTexts<R extends Pet | Order> {
     let last = 0;
     const lastBlock = blockOf(this.#table.lastId);
     for (let number = blockOf(after + 1); number <= lastBlock; number++) {
-      if (this.#table.blockVersion(number) === 0) continue; // all its rows were removed
+      if (this.#table.blockRevision(number) === 0) continue; // all its rows were removed
       const { text: all, offsets } = this.#block(number);
       const start = Math.max(0, after - number * BLOCK_ROWS);
       let end = start;
@@ -132,12 +132,12 @@ export class RowTexts<R extends Pet | Order> {
   }
 
   #block(number: number): Block {
-    const version = this.#table.blockVersion(number);
+    const revision = this.#table.blockRevision(number);
     const known = this.#blocks[number];
-    return known?.version === version ? known : (this.#blocks[number] = this.#make(number, version));
+    return known?.revision === revision ? known : (this.#blocks[number] = this.#make(number, revision));
   }
 
-  #make(number: number, version: number): Block {
+  #make(number: number, revision: number): Block {
     const offsets = [0];
     let text = '';
     for (let id = number * BLOCK_ROWS + 1; id <= (number + 1) * BLOCK_ROWS; id++) {
@@ -145,6 +145,6 @@ export class RowTexts<R extends Pet | Order> {
       if (row !== undefined) text += `${asBytes(this.#json(row))},`;
       offsets.push(text.length);
     }
-    return { version, text: Buffer.from(text, 'latin1').toString('latin1'), offsets, tags: [] };
+    return { revision, text: Buffer.from(text, 'latin1').toString('latin1'), offsets, tags: [] };
   }
 }

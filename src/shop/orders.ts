@@ -21,7 +21,7 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
 
 export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
   const asked = readPageQuery(query, FILTERS);
-  return pageReply('/v1/store/orders', asked, texts.orders.page(asked), store, store.read.orders.version);
+  return pageReply('/v1/store/orders', asked, texts.orders.page(asked), store, store.read.orders.revision);
 }
 
 export function getOrder({ query, param }: Call, { texts }: Shop): Reply {

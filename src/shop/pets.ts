@@ -32,7 +32,7 @@ export function petJson({ id, name, categoryId, status }: Pet): string {
 
 export function listPets({ query }: Call, { store, texts }: Shop): Reply {
   const asked = readPageQuery(query, FILTERS);
-  return pageReply('/v1/pets', asked, texts.pets.page(asked), store, store.read.pets.version);
+  return pageReply('/v1/pets', asked, texts.pets.page(asked), store, store.read.pets.revision);
 }
 
 export function getPet({ query, param, clock }: Call, { texts }: Shop): Reply {

@@ -112,7 +112,7 @@ interface PagedTable<R extends Row> {
   readonly size: number;
   get(id: R['id']): R | undefined;
   /** The number of the batch that last changed this table: the same number means the same rows. */
-  readonly version: number;
+  readonly revision: number;
   page(options: { after?: R['id']; limit: number }): Page<R>;
 }
 
@@ -122,7 +122,7 @@ export interface CountedTable<R extends Row> extends PagedTable<R> {
   readonly lastId: number;
   page(options: { after?: number; limit: number; status?: string }): Page<R>;
   /** Changes with every change of a row in the block: text that was made of the block is valid until then. 0: no rows. */
-  blockVersion(block: number): number;
+  blockRevision(block: number): number;
 }
 /** For speed: lists keep the text of so many rows, a block, as one string. Block 0 has the ids from 1 on. */
 export const BLOCK_ROWS = 64;

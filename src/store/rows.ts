@@ -4,7 +4,7 @@ import { blockOf, hasEnded, type Id, indexInBlock, type Page, type Replay, type 
 /** What every kind has. `put` and `delete` return the row that was there before. */
 export interface MemoryTable<R extends Row> {
   readonly size: number;
-  version: number;
+  revision: number;
   get(id: Id): R | undefined;
   put(row: R): R | undefined;
   delete(id: Id): R | undefined;
@@ -32,11 +32,11 @@ type Block<R> = (R | undefined)[];
  */
 export class CountedRows<R extends CountedRow, V = never> implements MemoryTable<R> {
   size = 0;
-  version = 0;
+  revision = 0;
   /** The highest id that was ever given. */
   lastId = 0;
   #blocks: (Block<R> | undefined)[] = [];
-  #blockVersions: number[] = [];
+  #blockRevisions: number[] = [];
   /** By status, how many rows of each block have it: a page of a rare status skips the blocks without it. */
   readonly #counts = new Map<string, number[]>();
   #changes = 0;
@@ -65,15 +65,15 @@ export class CountedRows<R extends CountedRow, V = never> implements MemoryTable
 
   clear(): void {
     this.#blocks = [];
-    this.#blockVersions = [];
+    this.#blockRevisions = [];
     this.size = 0;
     this.lastId = 0;
     this.#counts.clear();
     this.#byValue.clear();
   }
 
-  blockVersion(block: number): number {
-    return this.#blockVersions[block] ?? 0;
+  blockRevision(block: number): number {
+    return this.#blockRevisions[block] ?? 0;
   }
 
   page({ after = 0, limit, status }: { after?: number; limit: number; status?: string }): Page<R> {
@@ -111,7 +111,7 @@ export class CountedRows<R extends CountedRow, V = never> implements MemoryTable
     if (block.length === 0) setAt(this.#blocks, number, block, undefined);
     setAt(block, indexInBlock(id), row, undefined);
     // Never the same number twice, though a block may be removed and made again.
-    setAt(this.#blockVersions, number, ++this.#changes, 0);
+    setAt(this.#blockRevisions, number, ++this.#changes, 0);
     if (before) {
       this.#count(before, -1);
       for (const value of this.valuesOf(before)) {
@@ -123,7 +123,7 @@ export class CountedRows<R extends CountedRow, V = never> implements MemoryTable
       for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
     } else if (block.every((one) => one === undefined)) {
       this.#blocks[number] = undefined;
-      this.#blockVersions[number] = 0;
+      this.#blockRevisions[number] = 0;
     }
     return before;
   }
@@ -138,7 +138,7 @@ export class CountedRows<R extends CountedRow, V = never> implements MemoryTable
 
 /** Rows whose ids are not the store's to give. Numbers and bigints are in one order. */
 export class MapRows<R extends Row> implements MemoryTable<R> {
-  version = 0;
+  revision = 0;
   protected readonly byId = new Map<Id, R>();
   /** The sorted ids; undefined: they must be sorted again. */
   #ids: Id[] | undefined;

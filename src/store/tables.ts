@@ -76,7 +76,7 @@ export class Tables implements Reads {
         this.#discount(name, put ? table.put(put.row) : table.delete(id));
         if (put) this.bytes += bytesOf(put.text);
       }
-      table.version = batch;
+      table.revision = batch;
     }
     this.replays.dropEnded();
   }
@@ -86,7 +86,7 @@ export class Tables implements Reads {
     const table = this.of(name);
     for (const row of rows) this.#discount(name, table.put(row));
     this.bytes += bytes ?? rows.reduce((sum, row) => sum + bytesOfRow(name, row), 0);
-    table.version = batch;
+    table.revision = batch;
   }
 
   /** A file begins: the ids up to these were given. */
