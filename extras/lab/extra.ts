@@ -4,8 +4,8 @@
  */
 import * as v from 'valibot';
 import type { Extra } from '../../src/extra.ts';
-import { call, command } from '../../src/operator/command.ts';
-import { flag, oneOf, option, pick } from '../../src/operator/options.ts';
+import { command, procedure } from '../../src/operator/command.ts';
+import { choice, flag, option, pick } from '../../src/operator/options.ts';
 
 const commands = () => import('./commands.ts');
 
@@ -26,10 +26,10 @@ export const lab: Extra = {
 minutes at most. Exit 5 if too little was seen for a grade.`,
       options: {
         ...pick('id'),
-        atLeast: option(v.optional(oneOf(['A', 'B', 'C', 'D'])), 'GRADE', 'lowest grade that is good enough'),
+        atLeast: option(v.optional(choice(['A', 'B', 'C', 'D'])), 'GRADE', 'lowest grade that is good enough'),
       },
       access: 'read',
-      call: call(pick('id'), async (context, { id }) => (await commands()).gradeOf(context, id)),
+      procedure: procedure(pick('id'), async (context, { id }) => (await commands()).gradeOf(context, id)),
       run: async (values, here) => (await commands()).printGrade(values, here),
     }),
   ],

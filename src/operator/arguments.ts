@@ -14,7 +14,7 @@ export const variableOf = (name: string): string =>
 const isSwitch = ({ value }: Option): boolean => value === '';
 export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
-/** What was given for options, and for each how: as `--ban-after`, PETSTORE_BAN_AFTER, or a parameter of a call. */
+/** What was given for options, and for each how: as `--ban-after`, PETSTORE_BAN_AFTER, or a parameter of a procedure. */
 export interface Given {
   readonly texts: Texts;
   labelOf(name: string): string;

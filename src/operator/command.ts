@@ -35,14 +35,20 @@ export interface Here extends Location {
   ask(texts: Texts): Promise<unknown>;
 }
 
-/** A call to the running server, where its parameters are not the options. The result is an object, or a body. */
-export interface Call {
+/**
+ * What the running server does when it is asked, with its parameters, where these are not the options of the command. The
+ * result is an object, or a body.
+ */
+export interface Procedure {
   readonly takes: Options;
   work(context: Context, given: Given): unknown;
 }
 
 /** `takes`: the parameters, whose values alone the work gets. */
-export const call = <O extends Options>(takes: O, work: (context: Context, values: Values<O>) => unknown): Call => ({
+export const procedure = <O extends Options>(
+  takes: O,
+  work: (context: Context, values: Values<O>) => unknown,
+): Procedure => ({
   takes,
   work: (context, given) => work(context, check(takes, given)),
 });
@@ -58,15 +64,16 @@ export interface Command {
   readonly access?: 'read' | 'write' | 'create';
   /** True: this process does the work, also beside a running server. */
   readonly isAlone?: boolean;
-  /** Whether the running server logs this call. By default it logs each that may change the store. */
+  /** Whether the running server logs that it was asked. By default it logs each that may change the store. */
   readonly isLogged?: (texts: Texts) => boolean;
-  readonly call?: Call;
+  readonly procedure?: Procedure;
   /** Checks what was given. Returns what is to be run. */
   prepare(given: Given): (here: Here) => unknown;
 }
 
-/** A row of the table of commands. What it does gets the values of the options that it names: others do not compile. */
-export interface Row<O extends Options> extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'call'> {
+/** How a command is defined. What it does gets the values of the options that it names: others do not compile. */
+export interface Definition<O extends Options>
+  extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'procedure'> {
   /** Its own: those that say where the store is come with `access`. */
   readonly options: O;
   /** What does not fit together, in words. */
@@ -80,8 +87,8 @@ export interface Row<O extends Options> extends Pick<Command, 'more' | 'access' 
 const STORE = pick('data', 'store', 'json');
 const BOUND = pick('maxStoreMb');
 
-export function command<O extends Options>(name: string, help: string, row: Row<O>): Command {
-  const { options: own, fits, work, run } = row;
+export function command<O extends Options>(name: string, help: string, definition: Definition<O>): Command {
+  const { options: own, fits, work, run } = definition;
   const read = (given: Given) => {
     const values = check(own, given);
     const misfit = fits?.(values);
@@ -93,13 +100,13 @@ export function command<O extends Options>(name: string, help: string, row: Row<
     const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));
     return (here: Here) => (run ? run(values, here) : here.ask(asked));
   };
-  const where = { ...(row.access && STORE), ...(row.access === 'create' && BOUND) };
+  const where = { ...(definition.access && STORE), ...(definition.access === 'create' && BOUND) };
   return {
-    ...row,
+    ...definition,
     name,
     help,
     options: { ...own, ...where },
-    call: row.call ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
+    procedure: definition.procedure ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
     prepare,
   };
 }
@@ -126,17 +133,17 @@ export async function perform(
   env: NodeJS.ProcessEnv,
   program: Program,
 ): Promise<void> {
-  const { given, run, ...at } = prepare(command, words, env, program);
-  const { data, store, json } = at;
-  await checkUrl(command, at, given, program);
+  const { given, run, ...location } = prepare(command, words, env, program);
+  const { data, store, json } = location;
+  await checkUrl(command, location, given, program);
   let engine: Engine | undefined;
   const ask = (texts: Texts) =>
     retryWhileInUse(async () => {
       const mayAsk = engine === undefined && store === undefined && !command.isAlone;
       const reply = mayAsk ? await askServer(data, command.name, texts) : undefined;
       if (reply !== undefined) return reply;
-      engine ??= await openForCommand(at, command.access, program);
-      return command.call?.work({ engine, clock: systemClock }, { texts, labelOf: flagOf });
+      engine ??= await openForCommand(location, command.access, program);
+      return command.procedure?.work({ engine, clock: systemClock }, { texts, labelOf: flagOf });
     });
   if (command.access !== undefined) exitOnSignals(command.name);
   try {
@@ -144,7 +151,7 @@ export async function perform(
     await engine?.close();
   } catch (error) {
     await engine?.close().catch(() => {}); // the first failure is reported, not this one
-    throw asCommandError(error, storeName(at)) ?? error;
+    throw asCommandError(error, storeName(location)) ?? error;
   }
 }
 
@@ -218,12 +225,12 @@ export async function openEngine(
 }
 
 /** For a command, in its own process. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
-function openForCommand(at: Opening, access: Command['access'], program: Program): Promise<Engine> {
+function openForCommand(location: Opening, access: Command['access'], program: Program): Promise<Engine> {
   const print = (message: string) => void note(`petstore: ${message}`);
   const options = { clock: systemClock, log: { info: () => {}, warn: print, error: print } };
-  if (access === 'create') return openEngine(at, options, program);
+  if (access === 'create') return openEngine(location, options, program);
   const isReader = access === 'read';
-  return openEngine(at, { ...options, mustExist: true, readOnly: isReader, maxBytes: undefined }, program);
+  return openEngine(location, { ...options, mustExist: true, readOnly: isReader, maxBytes: undefined }, program);
 }
 
 /** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */

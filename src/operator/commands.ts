@@ -2,11 +2,11 @@
 import type { Extra } from '../extra.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { addBatch, exportAnimals, importAnimals } from './animals.ts';
-import { type Command, call, command } from './command.ts';
+import { type Command, command, procedure } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';
 import * as keys from './keys.ts';
 import { askReady } from './listening.ts';
-import { CALLS, type Options, pick, SERVE } from './options.ts';
+import { type Options, PARAMETERS, pick, SERVE } from './options.ts';
 import { serve } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
@@ -27,7 +27,7 @@ longer ago than its grace, and of the environment of the running server; a ban, 
 if the key is nobody’s.`,
     options: {},
     access: 'read',
-    call: call({ digest: CALLS.digest }, keys.findKey),
+    procedure: procedure({ digest: PARAMETERS.digest }, keys.findKey),
     run: keys.findBySecret,
   }),
   command('keys list', 'list all keys, with the used part of both windows, and bans', {
@@ -79,7 +79,7 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
   command('backup', 'copy the store into one file, also while the service runs', {
     options: file('the file to write, which must not exist; - is standard output'),
     access: 'read',
-    call: call({}, backup),
+    procedure: procedure({}, backup),
     run: writeBackup,
   }),
   command('restore', 'fill an empty data directory or database from a backup; print its counts and its digest', {
@@ -98,7 +98,7 @@ All lines are checked first; if one is bad, nothing is imported. An import that 
 command: for 24 hours the same input adds nothing twice.`,
     options: { ...file('the file to read; - is standard input'), ...pick('skipBad') },
     access: 'create',
-    call: call({ lines: CALLS.lines, batch: CALLS.batch }, addBatch),
+    procedure: procedure({ lines: PARAMETERS.lines, batch: PARAMETERS.batch }, addBatch),
     isLogged: ({ batch = ':0' }) => batch.endsWith(':0'), // one line for an import
     run: importAnimals,
   }),

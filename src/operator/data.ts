@@ -30,9 +30,9 @@ export async function* backup(context: Context): Body {
 }
 
 export async function writeBackup({ file }: { file: string }, { ask, json }: Pick<Here, 'ask' | 'json'>) {
-  const call = async () => (await ask({})) as AsyncIterable<Uint8Array>;
-  if (file !== STANDARD) return { ...(await writeNew(file, call)), writtenTo: file };
-  const proof = await copy(await call(), async (chunk) => {
+  const begin = async () => (await ask({})) as AsyncIterable<Uint8Array>;
+  if (file !== STANDARD) return { ...(await writeNew(file, begin)), writtenTo: file };
+  const proof = await copy(await begin(), async (chunk) => {
     if (!(await print(chunk))) throw new Error('the backup is not complete: its reader went away');
   });
   const result = { ...proof, writtenTo: 'standard output' };
@@ -53,7 +53,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 }
 
 /** Writes a new file, which gets its name only when it is complete and durable. */
-async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Array>>) {
+async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
   if (existsSync(file)) throw new Error(`${file} exists`);
   const path = resolve(file);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
@@ -65,7 +65,7 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
   };
   process.once('exit', remove);
   try {
-    const bytes = await call();
+    const bytes = await begin();
     const output = await open(temporary, 'wx', 0o600);
     try {
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
@@ -86,14 +86,14 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
   }
 }
 
-export async function restore({ file }: { file: string }, { program, ...at }: Here) {
-  const { data, store } = at;
+export async function restore({ file }: { file: string }, { program, ...location }: Here) {
+  const { data, store } = location;
   if (store === undefined) await refuseSecond(data);
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
     return store === undefined ? restoreInto(data, bytes) : storageOf(store, program).restore(store, bytes);
   });
-  return { ...printed(proof), restoredTo: storeName(at) };
+  return { ...printed(proof), restoredTo: storeName(location) };
 }
 
 /** The beginning of every line of a backup. */

@@ -15,12 +15,17 @@ export function givenSocket({ LISTEN_PID, LISTEN_FDS } = process.env): number | 
 }
 
 /** `option`: by which another address can be chosen. */
-export async function listen(server: Server, at: Address, log: Log, option = '--port'): Promise<void> {
+export async function listen(server: Server, address: Address, log: Log, option = '--port'): Promise<void> {
   try {
-    await once(server.listen({ ...at, backlog: BACKLOG }), 'listening');
+    await once(server.listen({ ...address, backlog: BACKLOG }), 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const where = 'path' in at ? at.path : 'fd' in at ? `descriptor ${at.fd}` : hostAndPort(at.host, at.port);
+    const where =
+      'path' in address
+        ? address.path
+        : 'fd' in address
+          ? `descriptor ${address.fd}`
+          : hostAndPort(address.host, address.port);
     if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
     throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
   }

@@ -99,21 +99,25 @@ const [gauge, counter, histogram] = [metric('gauge'), metric('counter'), metric(
 
 function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
   let count = 0;
-  const buckets = counts.map((more, at): Sample => {
-    const le = at === BUCKETS_MS.length ? '+Inf' : BUCKETS_MS[at] / 1_000;
+  const buckets = counts.map((more, index): Sample => {
+    const le = index === BUCKETS_MS.length ? '+Inf' : BUCKETS_MS[index] / 1_000;
     return [`${label && `${label},`}le="${le}"`, (count += more), '_bucket'];
   });
   return [...buckets, [label, sumMs / 1_000, '_sum'], [label, count, '_count']];
 }
 
 /** Not on the address of the service, since metrics are not for the public. `text`: the page. */
-export async function openMetrics(at: { host: string; port: number }, text: () => string, log: Log): Promise<Server> {
+export async function openMetrics(
+  address: { host: string; port: number },
+  text: () => string,
+  log: Log,
+): Promise<Server> {
   const server = createServer(({ method = '', url }, res) => {
     res.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
     if (url === '/metrics' && ['GET', 'HEAD'].includes(method)) res.end(text());
     else res.writeHead(404).end('Metrics are at /metrics\n');
   });
   server.maxConnections = MAX_SCRAPERS; // the newest beyond them is closed
-  await listen(server, at, log, '--metrics');
+  await listen(server, address, log, '--metrics');
   return server;
 }

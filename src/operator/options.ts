@@ -1,6 +1,6 @@
 /**
  * Options: valibot says which texts one takes, and what each becomes; the rest is for `--help`. The same rules hold for an
- * option, for its variable, and for a parameter of a call through the socket.
+ * option, for its variable, and for a parameter of a procedure of the running server.
  */
 import * as v from 'valibot';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/limiter.ts';
@@ -53,7 +53,7 @@ const yesOrNo = v.optional(
 const text = (allowed: string, pattern: RegExp, fits: (text: string) => boolean = () => true) =>
   v.pipe(v.string(), v.regex(pattern), v.check(fits), v.description(allowed));
 
-export function oneOf<const T extends string>(texts: readonly T[]) {
+export function choice<const T extends string>(texts: readonly T[]) {
   return v.pipe(v.picklist(texts), v.description(texts.join(', ').replace(/, (?=[^,]+$)/, ' or ')));
 }
 
@@ -113,8 +113,8 @@ const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 
-const environment = oneOf(ENVIRONMENTS);
-const rule = oneOf(['open', 'known']);
+const environment = choice(ENVIRONMENTS);
+const rule = choice(['open', 'known']);
 const seconds = integer(1, 3_600);
 const refusals = integer(0, 1_000_000);
 const megabytes = integer(1, 1_000_000);
@@ -128,7 +128,7 @@ export const SERVE = {
   data: option(v.optional(path, 'data'), 'DIR', 'directory of the store'),
   store: { ...option(v.optional(url), 'URL', 'store at a URL, in place of --data'), isSecret: true },
   seed: option(v.optional(path), 'FILE', 'fill an empty store from this JSON file; demo is a built-in example'),
-  firstKey: option(v.optional(oneOf(publishedPlans)), 'PLAN', 'make and print a key if there is no active one'),
+  firstKey: option(v.optional(choice(publishedPlans)), 'PLAN', 'make and print a key if there is no active one'),
   environment: option(v.optional(environment, 'production'), 'NAME', 'production takes ps_live_…, staging ps_test_…'),
   categories: option(v.optional(rule, 'open'), 'RULE', 'open takes any categoryId, known only known ones'),
   corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
@@ -153,7 +153,7 @@ const OPTIONS = {
   perDay: option(v.optional(requests), 'N', 'requests a day (enterprise only)'),
   grace: option(v.optional(duration, '24h'), 'TIME', 'how long the old secret still works, 0s for not at all'),
   file: argument(path, 'FILE', 'the file; - is standard input or output'),
-  status: option(v.optional(oneOf(PET_STATUSES)), 'STATUS', 'only animals with this status'),
+  status: option(v.optional(choice(PET_STATUSES)), 'STATUS', 'only animals with this status'),
   skipBad: flag('import the good lines even if others are bad'),
   json: flag('print JSON, for programs'),
 };
@@ -164,8 +164,8 @@ export function pick<N extends keyof Table>(...names: N[]): Pick<Table, N> {
   return Object.fromEntries(names.map((name) => [name, OPTIONS[name]])) as Pick<Table, N>;
 }
 
-/** Parameters that only calls have, and not command lines. */
-export const CALLS = {
+/** Parameters that only procedures have, and not command lines. */
+export const PARAMETERS = {
   digest: option(text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), 'HEX', 'the digest of a key'),
   batch: option(v.optional(batch), 'NAME', 'added once in 24 hours under this name'),
   lines: option(v.pipe(v.string(), v.description('JSON lines')), 'LINES', 'animals, one a line'),

@@ -81,8 +81,10 @@ export function table(rows: readonly Record<string, unknown>[]): string {
 
 function inColumns(rows: string[][]): string {
   const shown = rows.map((row) => row.map(visibleInLine));
-  const widths = (shown[0] ?? []).map((_, at) => shown.reduce((width, row) => Math.max(width, row[at].length), 0));
-  const lineOf = (row: string[]) => row.map((cell, at) => cell.padEnd(widths[at])).join('  ');
+  const widths = (shown[0] ?? []).map((_, index) =>
+    shown.reduce((width, row) => Math.max(width, row[index].length), 0),
+  );
+  const lineOf = (row: string[]) => row.map((cell, index) => cell.padEnd(widths[index])).join('  ');
   return shown.map((row) => lineOf(row).trimEnd()).join('\n');
 }
 

@@ -9,7 +9,7 @@ import { PROGRAM } from './version.ts';
 async function main(words: string[], program: Program): Promise<void> {
   if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  const command = program.commands.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
+  const command = program.commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word));
   if (command === undefined) return withoutCommand(words, program.commands);
   const rest = words.slice(command.name.split(' ').length);
   if (rest.some(isHelp)) await printLine(helpOf(command));

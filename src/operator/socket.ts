@@ -88,12 +88,12 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   };
   res.setHeader('Connection', 'close');
   try {
-    const { access, call, isAlone, isLogged } = commands.find((one) => one.name === name) ?? {};
-    if (call === undefined || isAlone) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
+    const { access, procedure, isAlone, isLogged } = commands.find((one) => one.name === name) ?? {};
+    if (procedure === undefined || isAlone) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
     const isRead = access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, call.takes);
-    const result = await call.work(context, { texts, labelOf: (name) => name });
+    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, procedure.takes);
+    const result = await procedure.work(context, { texts, labelOf: (name) => name });
     const { id }: { id?: string } = Object(result);
     if (isLogged?.(texts) ?? !isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
@@ -144,11 +144,11 @@ async function* inTurns(body: Body) {
 /** Undefined: no server listens there. */
 export async function askServer(dir: string, command: string, texts: Texts): Promise<unknown> {
   const body = JSON.stringify(texts);
-  // The body waits for `100 Continue`: a server that is stopped would otherwise do the call when it goes on, after the
+  // The body waits for `100 Continue`: a server that is stopped would otherwise do it when it goes on, after the
   // operator was told that it does not answer.
   const headers = { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) };
-  const at = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
-  const req = request({ ...at, agent: false, headers });
+  const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
+  const req = request({ ...target, agent: false, headers });
   const silent = new InUseError(`${dir} is in use by a server that does not answer; it may be stopped`);
   let isSent = false;
   req.once('continue', () => {

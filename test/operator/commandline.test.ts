@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { allowedBy, check, flagOf, namesOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
-import { call, command as command_ } from '../../src/operator/command.ts';
+import { command as command_, procedure } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
 import { pick } from '../../src/operator/options.ts';
 import { command, temporary } from '../program.ts';
@@ -176,8 +176,8 @@ test('a row whose work reads an option that it does not name does not compile', 
   command_('x', 'x', { options, work: (_, { grace }: { id: string; grace: number }) => grace });
   // @ts-expect-error: and where it is of another type
   command_('x', 'x', { options, run: ({ id }: { id: number }) => id });
-  // @ts-expect-error: the parameters of a call are those that it takes
-  call(pick('id'), (_, { grace }) => grace);
+  // @ts-expect-error: the parameters of a procedure are those that it takes
+  procedure(pick('id'), (_, { grace }) => grace);
 });
 
 test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {

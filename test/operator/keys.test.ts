@@ -208,7 +208,7 @@ async function work(context: Context, line: string): Promise<NewKey> {
   const [name, ...words] = line.split(' ');
   const command = commandsWith([]).find((one) => one.name === `keys ${name}`)!;
   const { given } = prepare(command, words, {}, { commands: [] });
-  return (await command.call?.work(context, given)) as NewKey;
+  return (await command.procedure?.work(context, given)) as NewKey;
 }
 
 test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
