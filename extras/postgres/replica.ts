@@ -57,7 +57,7 @@ export class Replica {
     const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
-    if (own?.id !== from.id) await this.#catchUp(session, from, own);
+    if (own?.id !== from.id) await this.#readAnew(session, from, own);
     try {
       for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
     } catch (error) {
@@ -94,13 +94,12 @@ export class Replica {
     });
   }
 
-  /** The last batch of this replica is not in `changes`, which begins with `first` from there on. Throws. */
-  async #catchUp(session: Session, from: Position, first: Row | undefined): Promise<never> {
+  /** The batch `from` is not in `changes`: if it was trimmed, `first` is the oldest there. */
+  async #readAnew(session: Session, from: Position, first: Row | undefined): Promise<void> {
     if (first !== undefined && first.batch > from.batch) {
       await this.#endIfNewer(session);
       this.#loading ??= this.load().finally(() => (this.#loading = undefined));
-      await this.#loading;
-      throw new StoreError('unavailable', 'the tail did not reach back to this replica, which has read all rows anew');
+      return void (await this.#loading);
     }
     const [{ rows }] = await session.query('SELECT id FROM head');
     if (rows[0]?.id === from.id) throw this.fail(damaged(HEAD_IS_NOT_LAST));
