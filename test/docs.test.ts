@@ -19,7 +19,8 @@ function blockOf(file: string, beginning: string): string {
   const first = lines.findIndex((line) => line.includes(beginning));
   assert.ok(first !== -1, `there is no line with ${JSON.stringify(beginning)} in ${file}`);
   const indent = lines[first].search(/\S/);
-  const closes = (line: string, at: number) => at > first && line.search(/\S/) === indent && /^\s*[)}]/.test(line);
+  const closes = (line: string, index: number) =>
+    index > first && line.search(/\S/) === indent && /^\s*[)}]/.test(line);
   const last = lines.findIndex(closes);
   return lines.slice(first, last + 1).map((line) => line.slice(indent)).join('\n'); // biome-ignore format: one thing
 }

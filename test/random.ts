@@ -11,5 +11,5 @@ export function seeded(seed: number): Random {
   };
 }
 
-export const oneOf = <T>(random: Random, values: readonly T[]): T => values[Math.floor(random() * values.length)];
+export const choose = <T>(random: Random, values: readonly T[]): T => values[Math.floor(random() * values.length)];
 export const below = (random: Random, end: number): number => Math.floor(random() * end);

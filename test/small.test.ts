@@ -45,7 +45,7 @@ async function startSmall(t: TestContext, plans: Record<string, string>): Promis
   const digestOf = (key: string) => createHash('sha256').update(key).digest('base64url');
   const changes = [
     ...Object.entries(plans).map(([key, plan]) => ({ key: { digest: digestOf(key), plan } })),
-    ...pets.map((pet: object, at: number) => ({ pet: { id: at + 1, ...pet } })),
+    ...pets.map((pet: object, index: number) => ({ pet: { id: index + 1, ...pet } })),
   ];
   writeFileSync(join(data, 'petstore.log'), changes.map((change) => `${JSON.stringify(change)}\n`).join(''));
   const program = join(data, 'petstore.mjs'); // as JavaScript, which starts sooner

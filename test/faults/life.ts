@@ -6,7 +6,7 @@ import { openFileStore, readStore } from '../../src/store/file/store.ts';
 import { rowLines } from '../../src/store/log-format.ts';
 import { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
-import { below, oneOf, type Random } from '../random.ts';
+import { below, choose, type Random } from '../random.ts';
 import { randomWork } from '../store/plain-model.ts';
 import { DIR, type SimDisk } from './sim-disk.ts';
 
@@ -88,7 +88,7 @@ export async function lives(disk: SimDisk, runs: number, random: Random): Promis
     const moments: Moment[] = [];
     await live(disk, allowed, random, moments);
     all.push(...moments);
-    const crash = oneOf(random, moments);
+    const crash = choose(random, moments);
     disk = crashed(crash, random);
     allowed = disk.isSettled ? [await contentOn(disk)] : crash.allowed();
   }

@@ -6,7 +6,7 @@ import net, { type AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { below, oneOf, type Random, seeded } from '../random.ts';
+import { below, choose, type Random, seeded } from '../random.ts';
 import { PET } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
@@ -52,7 +52,7 @@ function streamFrom(random: Random, key: string): Stream {
   const methods: string[] = [];
   let bytes = '';
   for (let left = 1 + upTo(MAX_REQUESTS); left > 0; left--) {
-    const [asked] = oneOf(random, ASKED);
+    const [asked] = choose(random, ASKED);
     const isLast = left === 1; // what comes behind it, plain node:http answers with a reset
     const [end, version] = !isLast ? ['', '1.1'] : upTo(2) === 0 ? ['', '1.0'] : ['Connection: close\r\n', '1.1'];
     const [type, sent] = asked.startsWith('POST') ? bodyFrom(upTo, version) : ['', ''];

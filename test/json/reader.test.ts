@@ -63,8 +63,8 @@ test('JSON is read as JSON.parse reads it; changed in one place, no more of it i
   for (const text of VALID) {
     assert.ok(agrees(read(text), JSON.parse(text)), text);
     const characters = [...text];
-    for (let at = 0; at <= characters.length; at++) {
-      for (const change of CHANGES) check(characters.toSpliced(at, 1, change).join(''));
+    for (let index = 0; index <= characters.length; index++) {
+      for (const change of CHANGES) check(characters.toSpliced(index, 1, change).join(''));
     }
   }
   for (const text of INVALID) refusal(text);
@@ -77,9 +77,9 @@ test('what two readers could understand in two ways, and what is not UTF-8, is r
   const open = Object.entries(REFUSED).flatMap(([says, texts]) =>
     Object.entries(texts).map(([text, offset]) => [says, text, offset] as const),
   );
-  for (const [says, source, at] of [...wrong, ...open]) {
+  for (const [says, source, place] of [...wrong, ...open]) {
     const { message, offset } = refusal(source);
-    assert.ok(message.includes(says) && offset === at, `${says} at ${at}: ${message}`);
+    assert.ok(message.includes(says) && offset === place, `${says} at ${place}: ${message}`);
   }
 });
 

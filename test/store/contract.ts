@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { DAY_MS } from '../../src/clock.ts';
 import type { Engine, EngineOptions, Proof } from '../../src/store/engine.ts';
 import type { Id, Order, Row, StoreError, TableName } from '../../src/store/model.ts';
-import { below, oneOf, type Random, seeded } from '../random.ts';
+import { below, choose, type Random, seeded } from '../random.ts';
 import { INT64S, newKey, newReplay, PlainStore, randomWork, STATUSES } from './plain-model.ts';
 
 /** Where one store is, over restarts. */
@@ -100,7 +100,7 @@ export function storeContract(under: EngineUnderTest): void {
       const ids = (await Promise.all(Array.from({ length: 16 }, (_, number) => writer(number)))).flat();
       assert.deepEqual(
         ids.sort((a, b) => a - b),
-        Array.from(ids, (_, at) => at + 1),
+        Array.from(ids, (_, index) => index + 1),
       );
       await closeAll(engines);
     });
@@ -133,7 +133,7 @@ export function storeContract(under: EngineUnderTest): void {
           read.categories.page({ limit: 99 }).items.map(({ id }) => id),
           [...INT64S].sort((a, b) => (a < b ? -1 : 1)),
         );
-        for (const [at, id] of INT64S.entries()) assert.equal(read.pets.get(at + 1)?.categoryId, id);
+        for (const [index, id] of INT64S.entries()) assert.equal(read.pets.get(index + 1)?.categoryId, id);
         assert.equal(read.keys.find('second')?.id, key.id);
         assert.equal(read.keys.find('first'), undefined);
         await engine.close();
@@ -305,8 +305,8 @@ export function storeContract(under: EngineUnderTest): void {
 
 function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Random): void {
   const row = (name: TableName, id: Id): Row | undefined => plain.tables[name].get(id);
-  const [id, limit, big] = [1 + below(random, 30), 1 + below(random, 10), oneOf(random, INT64S)];
-  const status = oneOf(random, [...STATUSES, undefined]);
+  const [id, limit, big] = [1 + below(random, 30), 1 + below(random, 10), choose(random, INT64S)];
+  const status = choose(random, [...STATUSES, undefined]);
   assert.deepEqual(read.pets.get(id), row('pets', id));
   assert.deepEqual(read.orders.get(id), row('orders', id));
   const orders = plain.page('orders', undefined, Number.POSITIVE_INFINITY, 'placed').items as Order[];

@@ -9,7 +9,7 @@ import {
   type TableName,
   type Transaction,
 } from '../../src/store/model.ts';
-import { below, oneOf, type Random, seeded } from '../random.ts';
+import { below, choose, type Random, seeded } from '../random.ts';
 
 type PlainTables = Record<TableName, Map<Id, Row>>;
 
@@ -101,11 +101,11 @@ export function randomWork(seed: number, at: number): (tx: Transaction) => unkno
 const noMoments = { minuteEndsAt: 0, dayEndsAt: 0, banEndsAt: 0 };
 
 function randomStep(tx: Transaction, random: Random, unique: string, at: number): unknown {
-  const [id, name, big] = [1 + below(random, IDS), oneOf(random, NAMES), oneOf(random, INT64S)];
+  const [id, name, big] = [1 + below(random, IDS), choose(random, NAMES), choose(random, INT64S)];
   const kind = random();
-  if (kind < 0.3) return tx.pets.add({ name, categoryId: big, status: oneOf(random, STATUSES) });
+  if (kind < 0.3) return tx.pets.add({ name, categoryId: big, status: choose(random, STATUSES) });
   if (kind < 0.4) return order(tx, id, at);
-  if (kind < 0.5) return closeOrder(tx, id, oneOf(random, ['delivered', 'cancelled'] as const));
+  if (kind < 0.5) return closeOrder(tx, id, choose(random, ['delivered', 'cancelled'] as const));
   if (kind < 0.55) return removeAnimal(tx, id);
   if (kind < 0.65) return [tx.categories.put({ id: big, name }), tx.categories.get(big)];
   if (kind < 0.7) return [tx.categories.delete(big), tx.categories.get(big)];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { lifted, take } from '../../../src/access/limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/clock.ts';
-import { below, oneOf, seeded } from '../../../test/random.ts';
+import { below, choose, seeded } from '../../../test/random.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, type Replica, replica } from './replicas.ts';
 
@@ -43,7 +43,7 @@ onDatabase('replicas on one database', (database) => {
     const now = store.now();
     /** Of a window of this length: it may be over, or end while the test runs. */
     const end = (length: number) =>
-      oneOf(random, [0, now - below(random, length), now + below(random, 1_000), now + length]);
+      choose(random, [0, now - below(random, length), now + below(random, 1_000), now + length]);
     const accounts = Array.from({ length: ACCOUNTS }, () => ({
       minuteUsed: below(random, 5),
       minuteEndsAt: end(MINUTE_MS),
@@ -51,7 +51,7 @@ onDatabase('replicas on one database', (database) => {
       dayEndsAt: end(DAY_MS),
       strikes: below(random, banAfter),
       bans: below(random, 7),
-      banEndsAt: oneOf(random, [0, 0, end(DAY_MS), now - below(random, 5) * DAY_MS]),
+      banEndsAt: choose(random, [0, 0, end(DAY_MS), now - below(random, 5) * DAY_MS]),
     }));
     const keys = await Promise.all(
       accounts.map((_, at) => {
