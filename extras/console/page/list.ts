@@ -225,7 +225,11 @@ export class List<T extends Item> {
     const ids = first === last ? `Id ${first?.id}` : `Ids ${first?.id} to ${last?.id}`;
     const follows = this.#nextAfter === undefined ? 'no more' : 'more follow';
     this.#position = last === undefined || isOne ? '' : `${ids} · ${follows}`;
-    const turn = (text: string, after?: string) => sendButton(text, () => this.#go(after));
+    const turn = (text: string, after?: string) =>
+      sendButton(text, () => {
+        this.#go(after);
+        this.element.scrollIntoView(); // its first row is far above
+      });
     this.#pager.replaceChildren(
       this.#after === undefined ? '' : turn('First page'),
       this.#nextAfter === undefined || isOne ? '' : turn('Next page', this.#nextAfter),

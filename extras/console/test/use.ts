@@ -94,6 +94,19 @@ describe('the console', { skip }, () => {
     }
   });
 
+  it('shows a page from its beginning, also where its button stood far below', async () => {
+    const size = page.viewportSize()!;
+    await page.setViewportSize({ ...size, height: 400 });
+    for (const [button, name] of Object.entries({ 'First page': 'Bello', 'Next page': 'Goldie' })) {
+      await page.evaluate('scrollTo(0, document.body.scrollHeight)');
+      await ui.press(button, '#animals');
+      await ui.rowOf(name).waitFor();
+      const { y } = (await ui.rowOf(name).boundingBox())!;
+      assert.ok(y > 0 && y < 400, `${button}: the list begins at ${y} px`);
+    }
+    await page.setViewportSize(size);
+  });
+
   it('shows one animal by its id however that is typed, says when there is none, and names the view', async () => {
     for (const [hash, words, title] of [
       ['animals/7', '"name": "Pip"', 'Animals 7'],
