@@ -5,7 +5,6 @@ import { curlLine, type Exchange, hear, protocol, requestHeaders, wire } from '.
 
 const MAX_EXCHANGES = 20;
 
-const showsKey = () => byId<HTMLInputElement>('exchange-key').checked;
 const kindOf = (status: number) => (status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good');
 export const statusBadge = (status: number) => badge(status === 0 ? 'failed' : String(status), kindOf(status));
 
@@ -25,7 +24,7 @@ export function replyTo(exchange: Exchange, name = 'Reply') {
 
 function details(exchange: Exchange): HTMLElement[] {
   const { method, path, body } = exchange;
-  const line = curlLine(exchange, showsKey());
+  const line = curlLine(exchange);
   const copy = async (pressed: HTMLButtonElement) => {
     // Without permission, or in a context that is not secure, the text can still be selected.
     const copied = navigator.clipboard?.writeText(line).then(() => true);
@@ -33,13 +32,14 @@ function details(exchange: Exchange): HTMLElement[] {
     pressed.textContent = isDone ? 'Copied' : 'Select and copy';
     announce(isDone ? 'The curl line is copied.' : 'Copying is not allowed here; select the line instead.');
   };
-  const headers = Object.entries(requestHeaders(exchange, showsKey()));
+  const headers = Object.entries(requestHeaders(exchange));
   return [
     el('h3', { text: 'Reply' }),
     ...replyTo(exchange),
     el('h3', { text: 'Request' }),
     ...message('Request', `${method} ${path} ${protocol}`, headers, body),
     el('h3', { text: 'For the shell' }),
+    el('p', { class: 'muted', text: 'First, with your key: export PETSTORE_KEY=ps_…' }),
     block('As a curl line', line),
     button('Copy', copy, { class: 'small' }),
   ];
@@ -68,9 +68,6 @@ function drawExchanges(): void {
 
 export function startRequests(): void {
   byId<HTMLDetailsElement>('requests').open = matchMedia('(min-width: 64rem)').matches; // on a phone: one line
-  byId('exchange-key').addEventListener('change', () => {
-    for (const item of byId('exchange-list').querySelectorAll('li > details')) item.dispatchEvent(new Event('toggle'));
-  });
   hear(['exchange'], drawExchanges);
   drawExchanges();
 }

@@ -3,7 +3,7 @@ import { readJson } from './json.ts';
 
 const MAX_OPEN_POSTS = 50;
 const STORED = 'petstore-console';
-/** In place of a key that is not to be shown. */
+/** In place of the key, which is not shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
 const PROTOCOLS: Record<string, string> = { 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2', h3: 'HTTP/3' };
 
@@ -294,17 +294,17 @@ export function randomKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** The headers of a request as shown; its key only if `showKey`. */
-export function requestHeaders({ hasKey, sent }: Request, showKey: boolean): Record<string, string> {
-  return { ...(hasKey && { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}` }), ...sent };
+/** The headers of a request as shown. */
+export function requestHeaders({ hasKey, sent }: Request): Record<string, string> {
+  return { ...(hasKey && { Authorization: `Bearer ${KEY_VARIABLE}` }), ...sent };
 }
 
-/** The request as a line for the shell. Without `showKey` it takes the key from a variable of the shell. */
-export function curlLine(exchange: Exchange, showKey: boolean): string {
+/** The request as a line for the shell. */
+export function curlLine(exchange: Exchange): string {
   const { method, path, body } = exchange;
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const parts = ['curl -i', ...(method === 'GET' ? [] : [`-X ${method}`]), quoted(location.origin + path)];
-  for (const [name, value] of Object.entries(requestHeaders(exchange, showKey))) {
+  for (const [name, value] of Object.entries(requestHeaders(exchange))) {
     const line = `${name}: ${value}`;
     parts.push(`-H ${value.includes(KEY_VARIABLE) ? `"${line}"` : quoted(line)}`);
   }
