@@ -174,13 +174,11 @@ setInterval(() => {
 }, REFRESH_MS);
 
 const labWords = 'For this key alone, on the staging server. Requests to the lab cost nothing of its plan.';
-const labIntro = el('p', { class: 'muted', text: labWords });
-const reload = sendButton('Reload', () => showLab());
 
 export const labView = {
   title: 'Lab',
   parts: [
-    el('div', { class: 'toolbar' }, labIntro, reload),
+    el('p', { class: 'muted', text: labWords }),
     el('div', { class: 'parts' }, ...parts.map(({ element }) => element)),
   ],
   show: () => showLab(),

@@ -82,8 +82,8 @@ function gauge(window: Window): HTMLElement {
 }
 
 function drawGauges(): void {
-  const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
-  byId('gauges').replaceChildren(...(wire.windows.length > 0 ? wire.windows.map(gauge) : [empty]));
+  byId('gauges').replaceChildren(...wire.windows.map(gauge));
+  byId('limits').hidden = wire.windows.length === 0;
 }
 
 /** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */

@@ -45,6 +45,7 @@ describe('the console', { skip }, () => {
 
   it('says where the key is, or how to make one, by a command that works', async () => {
     await ui.see('#welcome', 'stands in the terminal below the address');
+    assert.equal(await ui.at('#limits').isVisible(), false, 'no limits are known');
     assert.match(shell(await ui.at('#welcome pre').textContent(), PATIENT), /^ps_live_\w+$/m);
     await ui.press('Use key');
     await ui.see('#key-refusal', 'Paste a key here first.');
