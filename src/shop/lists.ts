@@ -99,16 +99,17 @@ export class RowTexts<R extends Pet | Order> {
     return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), [], etag);
   }
 
-  /** A page by status is put together row by row: its rows lie anywhere in their blocks. */
+  /** A page by status is put together row by row, since its rows lie anywhere in their blocks. */
   page({ after, limit, status }: PageQuery<R['status']>): PageText {
     const counted = asCounted(after);
     if (status === undefined) return this.#slice(counted, limit);
     return textOf(this.#table.page({ after: counted, limit, status }), this.#json);
   }
 
+  /** Goes block by block up to the first row that is one too many: that there is one says that a page follows. */
   #slice(after: number, limit: number): PageText {
     let text = '';
-    let count = 0;
+    let found = 0;
     let last = 0;
     const lastBlock = blockOf(this.#table.lastId);
     for (let number = blockOf(after + 1); number <= lastBlock; number++) {
@@ -117,16 +118,16 @@ export class RowTexts<R extends Pet | Order> {
       const start = Math.max(0, after - number * BLOCK_ROWS);
       let end = start;
       for (; end < BLOCK_ROWS; end++) {
-        if (offsets[end + 1] === offsets[end]) continue;
-        if (count === limit) break;
-        count++;
+        if (offsets[end + 1] === offsets[end]) continue; // no row has this id
+        if (found === limit) break;
+        found++;
         last = number * BLOCK_ROWS + end + 1;
       }
       if (offsets[end] > offsets[start]) {
         const part = all.slice(offsets[start], offsets[end] - 1); // without the last comma
         text = text === '' ? part : `${text},${part}`;
       }
-      if (end < BLOCK_ROWS) return { text, next: last }; // a row follows
+      if (end < BLOCK_ROWS) return { text, next: last };
     }
     return { text, next: undefined };
   }
@@ -145,6 +146,7 @@ export class RowTexts<R extends Pet | Order> {
       if (row !== undefined) text += `${asBytes(this.#json(row))},`;
       offsets.push(text.length);
     }
-    return { revision, text: Buffer.from(text, 'latin1').toString('latin1'), offsets, tags: [] };
+    const flat = Buffer.from(text, 'latin1').toString('latin1'); // one string, where V8 would keep a tree of its parts
+    return { revision, text: flat, offsets, tags: [] };
   }
 }

@@ -4,7 +4,7 @@
  *
  *     {"crc":…,"petstore":"store","format":4,"columns":["pets.id",…],"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
  *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
- *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of the lines of rows
+ *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends the rows; the digest is the SHA-256 of their lines
  *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
  *
  * Then one line for each batch of transactions: tables are cleared first, then rows are put as they now are, then the
@@ -61,7 +61,7 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** A header and all rows, line by line. Returns the proof of the rows. */
+/** The lines of a header and of all rows. Returns the proof of the rows. */
 export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
   const { lastIds } = snapshot;
   const header = { petstore: 'store', format: FORMAT, columns: COLUMNS, store, file, batch, at, lastIds };
@@ -69,7 +69,7 @@ export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Sna
   return yield* rowLines(snapshot);
 }
 
-/** All rows, line by line. Returns what proves them and their order. */
+/** The lines of all rows, and the one that ends them. Returns the proof, by which two stores are compared. */
 export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
   const counts = {} as Record<TableName, number>;
