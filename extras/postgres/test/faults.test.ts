@@ -13,8 +13,9 @@ import { Database, missing } from './database.ts';
 import { WireProxy } from './proxy.ts';
 import { addKey, addPet, petsOf, type Replica, replica, until } from './replicas.ts';
 
-const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
-const [KILLS, STOPS] = IS_LONG ? [20, 3] : [2, 1];
+/** How many times more than in the ordinary run. */
+const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
+const [KILLS, STOPS] = [2 * SCALE, Math.ceil(SCALE / 3)];
 const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
