@@ -57,7 +57,11 @@ export class Replica {
     const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
-    if (own?.id !== from.id) await this.#readAnew(session, from, own);
+    if (own?.id !== from.id) {
+      await this.#readAnew(session, from, own);
+      await this.query(session);
+      return results;
+    }
     try {
       for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
     } catch (error) {

@@ -173,6 +173,35 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     assert.deepEqual(away.fatal, []);
   });
 
+  it('may be down while the tail is trimmed: others write while all rows are read anew', async (t) => {
+    const { proxy, ...away } = await behindProxy(t, 'busy');
+    const other = await replica(t, database().url('busy'));
+    const name = (of: typeof away.store, name: string) => of.write((tx) => tx.categories.put({ id: 1, name }));
+    const trim = async () => {
+      await database().query("UPDATE busy.changes SET at = now() - interval '2 hours'");
+      await other.compact();
+    };
+    proxy.isDown = true;
+    for (const text of ['first', 'second']) await name(other.store, text);
+    await trim();
+    const client = await database().client();
+    t.after(() => client.end());
+    await client.query('BEGIN; LOCK TABLE busy.pets'); // it holds up who reads all rows
+    const isThere = async (lock: string) => (await database().query(`SELECT FROM pg_locks WHERE ${lock}`)).length > 0;
+    proxy.isDown = false;
+    await until(() => isThere("relation = 'busy.pets'::regclass AND NOT granted"));
+    for (const text of ['third', 'fourth']) await name(other.store, text);
+    await trim();
+    const write = name(away.store, 'last');
+    await until(() => isThere("relation = 'busy.head'::regclass AND mode = 'RowShareLock'")); // that of the write
+    await client.query('ROLLBACK');
+    await write;
+    await other.limiter.refresh!();
+    for (const { store, fatal } of [away, other]) {
+      assert.deepEqual([store.read.categories.get(1)?.name, fatal], ['last', []]);
+    }
+  });
+
   const silentFrom = async (t: TestContext, message: number) => {
     const { proxy, ...engine } = await behindProxy(t, `silent_${message}`);
     const { store, limiter, ready } = engine;
