@@ -32,6 +32,18 @@ async function withoutCommand(words: readonly string[], all: readonly Command[])
   throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
 }
 
+/** For what may still be open: a pipe that nobody reads, a client that a lab keeps waiting. */
+const MAX_END_MS = 500;
+
+/**
+ * Node ends by itself when nothing is open. `process.exit` waits for the threads that compile, without collecting the
+ * garbage for which such a thread may wait in turn.
+ */
+function end(status: number): void {
+  process.exitCode = status;
+  setTimeout(() => process.exit(), MAX_END_MS).unref();
+}
+
 /** Runs the command line of this process to its end. */
 export function run(extras: readonly Extra[]): void {
   // Errors of writing output are handled where it is written; without a listener they would end the process here.
@@ -48,11 +60,11 @@ export function run(extras: readonly Extra[]): void {
   process.exitCode = EXIT.failed;
 
   main(process.argv.slice(2), { commands: commandsWith(extras), extras }).then(
-    () => process.exit(EXIT.done),
+    () => end(EXIT.done),
     async (error: Error) => {
       const isKnown = error instanceof CommandError;
       await note(isKnown ? error.message : `petstore: ${error.stack}`);
-      process.exit(isKnown ? error.exit : EXIT.failed);
+      end(isKnown ? error.exit : EXIT.failed);
     },
   );
 }
