@@ -8,7 +8,7 @@ const DIGEST_BYTES = 12;
 
 /** Moments are ms of the key's own clock, which `POST /lab/clock` advances. */
 export interface RequestRecord {
-  /** The moment of arrival, also if it then waited behind others of its connection. */
+  /** The moment of arrival, also if it then waited for others of its connection. */
   at: number;
   /** The moment when its reply had left or was lost; Infinity while it is under way. */
   endedAt: number;

@@ -54,7 +54,7 @@ export class Recorder {
       noteEnd();
       for (const end of watched.ends) end(true);
     });
-    // Our side is ended behind the last reply. Its response goes on until the client ends the other.
+    // Our side is ended after the last reply. Its response goes on until the client ends the other.
     connection.socket.once('finish', () => {
       for (const end of watched.ends) end();
     });

@@ -46,7 +46,7 @@ function checked({ lastIds, rows }: Stored, now: number): Snapshot {
 }
 
 /**
- * Fills an empty schema from a backup in one transaction, which reads it back: behind the COMMIT, replicas that serve
+ * Fills an empty schema from a backup in one transaction, which reads it back: after the COMMIT, replicas that serve
  * count in it.
  */
 export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint8Array>): Promise<Proof> {

@@ -1,6 +1,6 @@
 /**
  * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
- * the batches behind that one, which are applied before anything is decided or answered.
+ * the batches after that one, which are applied before anything is decided or answered.
  */
 import { VersionError } from '../../src/store/engine.ts';
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
@@ -49,7 +49,7 @@ export class Replica {
   }
 
   /**
-   * The results of the statements, and behind them the tail, which is applied. The tail is a statement of its own: one
+   * The results of the statements, and after them the tail, which is applied. The tail is a statement of its own: one
    * that has waited for a lock does not see what was committed meanwhile.
    */
   async query(session: Session, ...statements: Statement[]): Promise<Result[]> {

@@ -92,8 +92,8 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
 }
 
 /**
- * Whose secret this is the digest of. One that works no longer is found too, until some newer ones are made. `works`: the
- * server lets it in, now or when its ban ends; without a server, one of its environment would.
+ * The key that has a secret with this digest. A secret that no longer works is found too, until `MAX_SECRETS` newer ones were
+ * made. `works`: the server takes it, unless the key is banned; without a server, one of the key's environment would.
  */
 export async function findKey(context: Context, { digest }: { digest: string }) {
   const { engine, environment } = context;

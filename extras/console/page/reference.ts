@@ -42,7 +42,7 @@ function typeOf(schema: Schema | Ref): string {
 
 type Fact = [name: string, isRequired: boolean | undefined, type: string, text: string | undefined];
 
-/** The members of an object, or of the objects in a list; those of objects within behind a dot. */
+/** The members of an object, or of the objects in a list; those of objects within after a dot. */
 function membersOf(schema: Schema | Ref | undefined, prefix = ''): Fact[] {
   if (schema === undefined) return [];
   const { items, allOf = [], properties = {}, required = [] } = resolve<Schema>(schema);
