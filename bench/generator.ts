@@ -43,7 +43,7 @@ export interface Report {
 }
 
 /** In ms. `late`: how late the generator itself was at p99, which is part of the others. */
-interface Latency {
+export interface Latency {
   p50: number;
   p99: number;
   max: number;

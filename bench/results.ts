@@ -11,7 +11,7 @@ export interface Row {
   /** Server CPU time a request; absent where the system does not tell it. */
   cpuMicros?: Spread;
   /** In ms. `isAtMost`: the load generator itself was late, and that is part of it. */
-  latency?: { perSecond: number; p50: number; p99: number; max: number; isAtMost: boolean };
+  latency?: { perSecond: number; p50: Spread; p99: Spread; isAtMost: boolean };
   /** The service against this server, by neighbouring rounds: above 1 the service is better. Absent in its own rows. */
   service?: {
     /** Requests a second; absent where the load generator limited one of the two. */

@@ -73,7 +73,7 @@ function mainTable(results: Results): string {
 }
 
 function latencyText({ latency }: Row, key: 'p50' | 'p99'): string {
-  return latency ? `${latency.isAtMost ? '≤ ' : ''}${number(latency[key], 2)}` : '–';
+  return latency ? `${latency.isAtMost ? '≤ ' : ''}${spreadText(latency[key], 2)}` : '–';
 }
 
 function rateText({ perSecond, loadIsLimit }: Row): string {

@@ -172,7 +172,7 @@ interface Measured {
 }
 
 function results({ rate = [12_000], cpuRatio = [0.5], isAtMost = false }: Measured = {}): Results {
-  const latency = { perSecond: 1_000, p50: 0.2, p99: 1.234, max: 3, isAtMost };
+  const latency = { perSecond: 1_000, p50: spread([0.2]), p99: spread([1.234]), isAtMost };
   const row = { path: 'list, pages at random', perSecond: spread(rate), loadIsLimit: false };
   const service = { throughput: spread([0.4]), cpu: spread(cpuRatio) };
   return {
