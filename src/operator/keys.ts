@@ -5,7 +5,7 @@ import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.
 import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
 import { formatNumber, visible } from '../text.ts';
 import type { Context, Here } from './command.ts';
-import { type Body, table, timeInWords } from './output.ts';
+import { type Body, table } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
@@ -80,7 +80,7 @@ export async function liftBan(context: Context, { id }: { id: string }) {
 export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
   const secret = makeKey(keyOf(context, id).environment);
   const now = context.engine.store.now();
-  const end = grace === 0 ? 0 : now + grace; // 0: ended also for a replica whose clock is a little behind
+  const end = grace === 0 ? 0 : now + grace; // 0 is past for every replica, whatever its clock says
   const details = await change(context, id, (key) => {
     const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
     if ((older[MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
@@ -154,7 +154,7 @@ const noKey = (id: string) => new Error(`there is no key ${id}`);
 
 type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 
-/** A key as the operator sees it, without its secrets and their digests. Takes no request. */
+/** A key as the operator sees it, without its secrets and their digests. To look spends no request. */
 async function detailsOf(context: Context, key: ApiKey) {
   const { limiter, store } = context.engine;
   const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt } = key;
@@ -194,7 +194,7 @@ const wallTime = ({ engine, clock }: Context, at: number): string =>
 
 function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: KeyDetails) {
   const used = ({ limit, remaining }: typeof day) => `${formatNumber(limit - remaining)}/${formatNumber(limit)}`;
-  const banned = bannedUntil ? `banned until ${timeInWords(bannedUntil)}` : 'active';
-  const state = revokedAt ? `revoked ${timeInWords(revokedAt)}` : banned;
+  const banned = bannedUntil ? `banned until ${bannedUntil}` : 'active';
+  const state = revokedAt ? `revoked ${revokedAt}` : banned;
   return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };
 }

@@ -81,10 +81,8 @@ export function table(rows: readonly Record<string, unknown>[]): string {
 
 function inColumns(rows: string[][]): string {
   const shown = rows.map((row) => row.map(visibleInLine));
-  const widths = (shown[0] ?? []).map((_, index) =>
-    shown.reduce((width, row) => Math.max(width, row[index].length), 0),
-  );
-  const lineOf = (row: string[]) => row.map((cell, index) => cell.padEnd(widths[index])).join('  ');
+  const widths = (shown[0] ?? []).map((_, i) => shown.reduce((width, row) => Math.max(width, row[i].length), 0));
+  const lineOf = (row: string[]) => row.map((cell, i) => cell.padEnd(widths[i])).join('  ');
   return shown.map((row) => lineOf(row).trimEnd()).join('\n');
 }
 
@@ -92,7 +90,6 @@ function inColumns(rows: string[][]): string {
 const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 function textOf(value: unknown): string {
-  if (typeof value === 'string') return timeInWords(value);
   if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
   if (typeof value === 'number') return formatNumber(value);
   if (Array.isArray(value)) return value.map(textOf).join(', ');
@@ -104,10 +101,6 @@ function textOf(value: unknown): string {
 /** `1 line`, `1,234 lines`. */
 export const counted = (number: number, one: string): string =>
   `${formatNumber(number)} ${number === 1 ? one : `${one}s`}`;
-
-/** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
-export const timeInWords = (text: string): string =>
-  /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d+Z$/.test(text) ? `${text.slice(0, 10)} ${text.slice(11, 19)} UTC` : text;
 
 let isBarShown = false;
 
