@@ -17,11 +17,11 @@ import { Metrics, openMetrics } from './metrics.ts';
 import { type ServeSettings, storeName } from './options.ts';
 import { asCommandError, EXIT, printLine } from './output.ts';
 import { openSocket, refuseSecond } from './socket.ts';
-import { PROGRAM, VERSION } from './version.ts';
+import { VERSION } from './version.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
 const MAX_DRAIN_MS = 7_000;
-/** After the disk failed: time for the replies that say so. */
+/** Time for the replies that say that the disk failed. */
 const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
@@ -47,7 +47,6 @@ export async function serve(settings: AllSettings, program: Program, steps = fir
     log.error(known?.message ?? BUG, known ? undefined : { error });
     await exit(known?.exit ?? EXIT.failed);
   }
-  await log.close();
 }
 
 /** Starts to serve. Returns the function that stops. `fail` logs why, and ends the process with a status that is not 0. */
@@ -81,7 +80,6 @@ async function start(
     return openEngine(settings, { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch }, program);
   });
   const context: Context = { engine, clock, environment };
-  let closeSocket: Awaited<ReturnType<typeof openSocket>> | undefined;
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
@@ -89,7 +87,7 @@ async function start(
     await seedStore(store, seed);
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
-    closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
+    const closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
     // A socket that is held for us has a queue: what is in it waits until the store is open.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
@@ -102,8 +100,9 @@ async function start(
     const documents = added.flatMap(({ document }) => document ?? []);
     const endpoints = [documentPage(settings, url, documents), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
     service.open({ store, limiter, ready: () => engine.ready(), endpoints, around });
-    const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
-    void printFirstSteps(lines, origin, firstKey, log.warn);
+    const first = `petstore listening on ${origin}/v1`; // for programs
+    const lines = [first, ...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
+    void printLine(lines.join('\n')).catch(() => {});
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
     const shown = { ...own, store: storeName(settings), data: undefined }; // no URL, in which a password may be
@@ -115,14 +114,13 @@ async function start(
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    await closeSocket?.();
-    // So that the next start finds it clean. A failure to close must not hide the failure of this start.
+    // The next start is to find it clean. A failure to close must not hide that of this start.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
 }
 
-/** The first stands round all others; undefined: there is none. */
+/** Nests them, the first outermost; undefined if there is none. */
 function aroundAll([outer, ...others]: readonly Around[]): Around | undefined {
   const inner = others.length > 0 ? aroundAll(others) : undefined;
   if (inner === undefined) return outer;
@@ -143,17 +141,9 @@ function documentPage(settings: ServeSettings, url: string, additions: readonly 
   );
 }
 
-type FirstKey = Awaited<ReturnType<typeof createFirstKey>>;
-
 /** The lines below the first one. A new key stands alone on its line, and then in a line to paste. */
-function firstSteps(origin: string, first: FirstKey): string[] {
+function firstSteps(origin: string, first: Awaited<ReturnType<typeof createFirstKey>>): string[] {
   if (first === undefined) return [];
   const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
   return [`The key ${first.id}, which is shown only once:`, first.key, curl];
-}
-
-/** The first line is for programs. */
-async function printFirstSteps(steps: string[], origin: string, first: FirstKey, warn: (text: string) => void) {
-  const isRead = await printLine([`petstore listening on ${origin}/v1`, ...steps].join('\n')).catch(() => false);
-  if (!isRead && first) warn(`nobody read the first key: ${PROGRAM} keys rotate ${first.id} gives it a new secret`);
 }
