@@ -117,18 +117,13 @@ command: for 24 hours the same input adds nothing twice.`,
   }),
 ];
 
-function serveWith(extras: readonly Extra[]): Command {
+/** All commands of a program with these extras, in the order of `--help`. */
+export function commandsWith(extras: readonly Extra[]): readonly Command[] {
   const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
-  return command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', {
+  const server = command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', {
     options: { ...SERVE, ...added },
     fits: (settings) => extras.map((extra) => extra.fits?.(settings)).find((misfit) => misfit !== undefined),
     run: (settings, { program }) => serve(settings, program),
   });
+  return [server, ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];
 }
-
-/** All commands of a program with these extras, in the order of `--help`. */
-export const commandsWith = (extras: readonly Extra[]): readonly Command[] => [
-  serveWith(extras),
-  ...COMMANDS,
-  ...extras.flatMap(({ commands }) => commands ?? []),
-];

@@ -7,31 +7,31 @@ import type { Log } from '../store/engine.ts';
 const BACKLOG = 511;
 const MAX_READY_MS = 3_000;
 
-type Address = { host: string; port: number } | { path: string } | { fd: number };
+export type Address = { host: string; port: number } | { path: string } | { fd: number };
 
 /** The descriptor of the socket that systemd, or another parent, holds for this process; undefined: there is none. */
 export function givenSocket({ LISTEN_PID, LISTEN_FDS } = process.env): number | undefined {
   return LISTEN_PID === String(process.pid) && LISTEN_FDS === '1' ? 3 : undefined;
 }
 
-/** `option`: by which another address can be chosen. */
+/** `option`: the one that chooses another address. */
 export async function listen(server: Server, address: Address, log: Log, option = '--port'): Promise<void> {
   try {
     await once(server.listen({ ...address, backlog: BACKLOG }), 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const where =
-      'path' in address
-        ? address.path
-        : 'fd' in address
-          ? `descriptor ${address.fd}`
-          : hostAndPort(address.host, address.port);
+    const where = placeOf(address);
     if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
     throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
   }
-  // A later error is one connection that was not accepted, for want of memory or descriptors: no reason to end.
+  // A later error is one connection that was not accepted, for want of memory or descriptors: the server goes on.
   const mayLog = onceAMinute(systemClock.now);
   server.on('error', (error) => mayLog() && log.error('a connection was not accepted', { error }));
+}
+
+function placeOf(address: Address): string {
+  if ('path' in address) return address.path;
+  return 'fd' in address ? `descriptor ${address.fd}` : hostAndPort(address.host, address.port);
 }
 
 /** The form in a URL: `[::1]:8080`. */

@@ -5,7 +5,7 @@ import type { Summary } from '../service/routes.ts';
 import type { Service } from '../service/service.ts';
 import type { Log } from '../store/engine.ts';
 import type { Context } from './command.ts';
-import { listen } from './listening.ts';
+import { type Address, listen } from './listening.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const EVENT_LOOP_RESOLUTION_MS = 10;
@@ -106,12 +106,8 @@ function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
   return [...buckets, [label, sumMs / 1_000, '_sum'], [label, count, '_count']];
 }
 
-/** Not on the address of the service, since metrics are not for the public. `text`: the page. */
-export async function openMetrics(
-  address: { host: string; port: number },
-  text: () => string,
-  log: Log,
-): Promise<Server> {
+/** Listens on an address of its own, since metrics are not for the public. `text` makes the page. */
+export async function openMetrics(address: Address, text: () => string, log: Log): Promise<Server> {
   const server = createServer(({ method = '', url }, res) => {
     res.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
     if (url === '/metrics' && ['GET', 'HEAD'].includes(method)) res.end(text());

@@ -30,7 +30,7 @@ export type Values<O extends Options> = { [N in keyof O]: v.InferOutput<O[N]['is
 /** By the names of options: what was given, as it was given. */
 export type Texts = Readonly<Partial<Record<string, string>>>;
 
-/** An option with its own type, which `Values` tells. */
+/** Keeps the type of the rule, from which `Values` takes that of the value. */
 export const option = <R extends Rule>(is: R, value: string, help: string, otherwise?: string) => {
   return { is, value, help, otherwise };
 };
@@ -119,7 +119,6 @@ const seconds = integer(1, 3_600);
 const refusals = integer(0, 1_000_000);
 const megabytes = integer(1, 1_000_000);
 const url = text('a URL', /^\w[\w+.-]*:\/\/\S+$/);
-const batch = text('letters, digits and :', /^[\w:]{1,100}$/);
 
 /** Those of a server. */
 export const SERVE = {
@@ -167,7 +166,7 @@ export function pick<N extends keyof Table>(...names: N[]): Pick<Table, N> {
 /** Parameters that only procedures have, and not command lines. */
 export const PARAMETERS = {
   digest: option(text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), 'HEX', 'the digest of a key'),
-  batch: option(v.optional(batch), 'NAME', 'added once in 24 hours under this name'),
+  batch: option(v.optional(text('letters, digits and :', /^[\w:]{1,100}$/)), 'NAME', 'added once under this name'),
   lines: option(v.pipe(v.string(), v.description('JSON lines')), 'LINES', 'animals, one a line'),
 };
 
