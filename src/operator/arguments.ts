@@ -1,4 +1,4 @@
-/** From words, variables and calls to the values of a command; and the text of `--help`. */
+/** Turns words, variables and parameters into the values of options, and these into the text of `--help`. */
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { excerpt, withoutSecrets } from '../text.ts';
@@ -14,7 +14,7 @@ export const variableOf = (name: string): string =>
 const isSwitch = ({ value }: Option): boolean => value === '';
 export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
-/** What was given for options, and for each how: as `--ban-after`, PETSTORE_BAN_AFTER, or a parameter of a procedure. */
+/** What was given for options. A label says how: `--ban-after`, PETSTORE_BAN_AFTER, or the name of a parameter. */
 export interface Given {
   readonly texts: Texts;
   labelOf(name: string): string;
@@ -68,7 +68,7 @@ export function readArguments(
   for (const name of namesOf(options)) {
     const [flag, variable] = [flagOf(name), variableOf(name)];
     const [typed, second] = [values[flag.slice(2)] ?? []].flat();
-    const isWithoutValue = typed === true || String(typed).startsWith('--'); // which is the next option
+    const isWithoutValue = typed === true || String(typed).startsWith('--'); // the next option
     if (isWithoutValue && !isSwitch(options[name])) refuse(`${flag} needs a value: give ${allowedBy(options[name])}`);
     if (second !== undefined) refuse(`${flag} is given twice`);
     const set = env[variable] ?? '';
@@ -90,7 +90,7 @@ export function readArguments(
   return { texts, labelOf: (name) => labels[name] ?? (options[name]?.isArgument ? options[name].value : flagOf(name)) };
 }
 
-/** Not strict, so that the errors are ours: they say what would be right, and show no secrets. */
+/** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
 function parsed(options: Options, words: readonly string[]) {
   const typeOf = (name: string) => (isSwitch(options[name]) ? ('boolean' as const) : ('string' as const));
   const types = namesOf(options).map((name) => [flagOf(name).slice(2), { type: typeOf(name), multiple: true }]);

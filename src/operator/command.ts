@@ -11,7 +11,7 @@ import { type Location, type Options, pick, storeName, type Texts, type Values }
 import { asCommandError, CommandError, EXIT, inWords, isBody, note, print, printLine } from './output.ts';
 import { askServer } from './socket.ts';
 
-/** What the work of a command has, in the running server or in a process of its own. */
+/** What the work of a command is given, in the running server or in a process of its own. */
 export interface Context {
   engine: Engine;
   clock: Clock;
@@ -27,24 +27,24 @@ export interface Program {
   readonly extras: readonly Extra[];
 }
 
-/** What the process of a command has: for what is done there, and not where the store is open. */
+/** What a command is given for what it does in its own process, and not where the store is open. */
 export interface Here extends Location {
   readonly json: boolean;
   readonly program: Program;
-  /** Has the work of the command done with these parameters, wherever the store is open. */
+  /** Lets the work of the command be done with these parameters, where the store is open. */
   ask(texts: Texts): Promise<unknown>;
 }
 
 /**
- * What the running server does when it is asked, with its parameters, where these are not the options of the command. The
- * result is an object, or a body.
+ * What the running server does for a command, and the parameters that it takes, where these are not the options of the
+ * command. The result is an object, or a body.
  */
 export interface Procedure {
   readonly takes: Options;
   work(context: Context, given: Given): unknown;
 }
 
-/** `takes`: the parameters, whose values alone the work gets. */
+/** The work gets the values of the parameters in `takes`, and no others. */
 export const procedure = <O extends Options>(
   takes: O,
   work: (context: Context, values: Values<O>) => unknown,
@@ -74,7 +74,7 @@ export interface Command {
 /** How a command is defined. What it does gets the values of the options that it names: others do not compile. */
 export interface Definition<O extends Options>
   extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'procedure'> {
-  /** Its own: those that say where the store is come with `access`. */
+  /** Its own: `access` adds those that say where the store is. */
   readonly options: O;
   /** What does not fit together, in words. */
   readonly fits?: (values: Values<NoInfer<O>>) => string | undefined;
@@ -155,7 +155,7 @@ export async function perform(
   }
 }
 
-/** Before the store is closed, so that a new key is printed even if closing fails. */
+/** Prints the result. The store is closed later, so that a new key is printed even if closing fails. */
 async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
   if (result === undefined) return;
   if (isBody(result)) {
@@ -224,7 +224,7 @@ export async function openEngine(
   return store === undefined ? openFileStore(data, bounded) : storageOf(store, program).open(store, bounded);
 }
 
-/** For a command, in its own process. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
+/** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
 function openForCommand(location: Opening, access: Command['access'], program: Program): Promise<Engine> {
   const print = (message: string) => void note(`petstore: ${message}`);
   const options = { clock: systemClock, log: { info: () => {}, warn: print, error: print } };

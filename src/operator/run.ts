@@ -36,8 +36,8 @@ async function withoutCommand(words: readonly string[], all: readonly Command[])
 const MAX_END_MS = 500;
 
 /**
- * Node ends by itself when nothing is open. `process.exit` waits for the threads that compile, without collecting the
- * garbage for which such a thread may wait in turn.
+ * Lets Node end by itself, at once if nothing is open. `process.exit` would wait for the threads that compile, and one of
+ * them may wait until this thread collects garbage.
  */
 function end(status: number): void {
   process.exitCode = status;

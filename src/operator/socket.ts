@@ -144,7 +144,7 @@ async function* inTurns(body: Body) {
 /** Undefined: no server listens there. */
 export async function askServer(dir: string, command: string, texts: Texts): Promise<unknown> {
   const body = JSON.stringify(texts);
-  // The body waits for `100 Continue`: a server that is stopped would otherwise do it when it goes on, after the
+  // The body waits for `100 Continue`: a server that is stopped would otherwise do the command when it goes on, after the
   // operator was told that it does not answer.
   const headers = { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) };
   const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
