@@ -23,14 +23,12 @@ const OUTCOME = `UPDATE head SET batch = batch
 export class Batches {
   readonly #connection: Connection;
   readonly #replica: Replica;
-  readonly #now: () => number;
   /** Batches whose outcome had to be found out. */
   doubts = 0;
 
-  constructor(connection: Connection, replica: Replica, now: () => number) {
+  constructor(connection: Connection, replica: Replica) {
     this.#connection = connection;
     this.#replica = replica;
-    this.#now = now;
   }
 
   readonly commit: Commit = (decide) =>
@@ -80,7 +78,7 @@ export class Batches {
   }
 
   #statements(at: Position, changes: Changes): Statement[] {
-    const { lastIds } = this.#replica.tables;
+    const { lastIds, now } = this.#replica.tables;
     const statements: Statement[] = [];
     for (const { name, clears, rows } of changes) {
       const { texts, removed } = split(rows);
@@ -91,7 +89,7 @@ export class Batches {
       const ids = [...rows.keys()] as number[];
       lastIds[name as Counted] = ids.reduce((a, b) => Math.max(a, b), clears ? 0 : lastIds[name as Counted]);
     }
-    const line = batchLine(at.batch, this.#now(), changes).toString().slice(0, -1);
+    const line = batchLine(at.batch, now(), changes).toString().slice(0, -1);
     return [...statements, ...putBatch(at, line, lastIds)];
   }
 }

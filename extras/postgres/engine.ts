@@ -30,7 +30,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
   const id = await replica.load();
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
-  const batches = new Batches(writes, replica, time.now);
+  const batches = new Batches(writes, replica);
   /** Logs why clients get 503, once a minute. */
   const warner = (what: string) => {
     const mayWarn = onceAMinute(clock.now);
