@@ -280,6 +280,9 @@ describe('the console', { skip }, () => {
     );
     await replies.filter({ hasText: /^400/ }).locator('summary').first().click();
     await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
+    const codes = replies.filter({ hasText: /^400/ }).locator('summary p');
+    const [first, second] = [(await codes.nth(0).boundingBox())!, (await codes.nth(1).boundingBox())!];
+    assert.ok(second.y >= first.y + first.height, 'a code a line');
     await ui.isAccessible('the reference, with the replies of an operation');
     const all = (what: string) => page.evaluate(`document.querySelectorAll('.operation').forEach((one) => ${what})`);
     await all('one.open = true');
