@@ -12,17 +12,8 @@ const PAGE_SIZE = 20;
 export function address() {
   const [path, query] = location.hash.slice(1).split('?');
   const [view, written = ''] = path.split('/');
-  return { view, id: readId(written), query: new URLSearchParams(query) };
-}
-
-/** As it is shown and compared: `007` and `7` are one id. Undefined if the address has none. */
-function readId(text: string): string | undefined {
-  if (/^\d+$/.test(text)) return String(BigInt(text));
-  try {
-    return decodeURIComponent(text) || undefined;
-  } catch {
-    return text;
-  }
+  const id = new URLSearchParams(`id=${written}`).get('id') || undefined; // decoded, and what cannot be is left as it is
+  return { view, id, query: new URLSearchParams(query) };
 }
 
 const isSame = (id: Id | undefined, other: Id | undefined) => String(id) === String(other);
