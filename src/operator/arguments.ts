@@ -1,4 +1,4 @@
-/** Turns words, variables and parameters into the values of options, and these into the text of `--help`. */
+/** Turns words, variables and parameters into the values of options, and writes the text of `--help`. */
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { excerpt, withoutSecrets } from '../text.ts';

@@ -88,26 +88,24 @@ const STORE = pick('data', 'store', 'json');
 const BOUND = pick('maxStoreMb');
 
 export function command<O extends Options>(name: string, help: string, definition: Definition<O>): Command {
-  const { options: own, fits, work, run } = definition;
+  const { options: own, access, fits, work, run } = definition;
   const read = (given: Given) => {
     const values = check(own, given);
     const misfit = fits?.(values);
     if (misfit !== undefined) throw new CommandError(EXIT.usage, misfit);
     return values;
   };
-  const prepare = (given: Given) => {
-    const values = read(given);
-    const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));
-    return (here: Here) => (run ? run(values, here) : here.ask(asked));
-  };
-  const where = { ...(definition.access && STORE), ...(definition.access === 'create' && BOUND) };
   return {
     ...definition,
     name,
     help,
-    options: { ...own, ...where },
+    options: { ...own, ...(access && STORE), ...(access === 'create' && BOUND) },
     procedure: definition.procedure ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
-    prepare,
+    prepare(given) {
+      const values = read(given);
+      const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));
+      return (here) => (run ? run(values, here) : here.ask(asked));
+    },
   };
 }
 
