@@ -57,7 +57,7 @@ const ALLOWED: Record<string, string> = {
     'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/pages.ts text.ts',
   'extras/lab':
     'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
-    'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/shop.ts ' +
+    'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/handler.ts ' +
     'store/engine.ts store/model.ts text.ts',
   'extras/postgres':
     'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/store.ts ' +

@@ -7,7 +7,7 @@ import { jsonReply, Reply } from '../../src/http/reply.ts';
 import { InvalidMembers, Members } from '../../src/json/members.ts';
 import { type JsonValue, readJson } from '../../src/json/reader.ts';
 import { ENDPOINTS, type Operation } from '../../src/service/routes.ts';
-import { type Call, idParam } from '../../src/shop/shop.ts';
+import { type Call, idParam } from '../../src/shop/handler.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';

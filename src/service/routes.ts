@@ -8,9 +8,9 @@ import type { HeaderList } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Request } from '../http/request.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
+import type { Handler } from '../shop/handler.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
 import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
-import type { Handler } from '../shop/shop.ts';
 
 interface Row {
   readonly name: string;

@@ -8,9 +8,9 @@ import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import type { Category } from '../store/model.ts';
+import { type Call, type Shop, write } from './handler.ts';
 import { pageReply, readPageQuery, textOf } from './lists.ts';
 import { NAME_LENGTH } from './pets.ts';
-import { type Call, type Shop, write } from './shop.ts';
 
 const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${JSON.stringify(name)}}`;
 

@@ -7,7 +7,7 @@ import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Store, Transaction } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
-import { type Call, type Shop, write } from './shop.ts';
+import { type Call, type Shop, write } from './handler.ts';
 
 const FORM = /^[\x21-\x7e]{1,255}$/;
 export const MAX_REPLAYS_OF_KEY = 100_000;

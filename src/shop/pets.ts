@@ -8,9 +8,9 @@ import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, type Transaction } from '../store/model.ts';
+import { type Call, idParam, type Shop, write } from './handler.ts';
 import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
-import { type Call, idParam, type Shop, write } from './shop.ts';
 
 const FILTERS = [oneOf('status', PET_STATUSES)];
 export const NAME_LENGTH = { min: 1, max: 255 };
