@@ -15,7 +15,7 @@ import { underConditions } from '../http/etag.ts';
 import { errorReply, type Reply, rawReply, send } from '../http/reply.ts';
 import type { Request } from '../http/request.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
-import type { Shop } from '../shop/handler.ts';
+import type { HandlerContext } from '../shop/handler.ts';
 import { RowTexts } from '../shop/lists.ts';
 import { orderJson } from '../shop/orders.ts';
 import { petJson } from '../shop/pets.ts';
@@ -81,7 +81,7 @@ export class Service {
   readonly #early: Request[] = [];
   #pages = new Router<Page>([]);
   #operations = new Router<Operation>([]);
-  #parts: (Parts & { readonly callers: Callers; readonly shop: Shop }) | undefined;
+  #parts: (Parts & { readonly callers: Callers; readonly context: HandlerContext }) | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -109,9 +109,9 @@ export class Service {
     const callers = new Callers(store, settings.environment);
     const { pets, orders } = store.read;
     const texts = { pets: new RowTexts(pets, petJson), orders: new RowTexts(orders, orderJson) };
-    const shop = { store, callers, clock, categories: settings.categories, texts };
+    const context = { store, callers, clock, categories: settings.categories, texts };
     this.#route(parts.endpoints ?? []);
-    this.#parts = { ...parts, callers, shop };
+    this.#parts = { ...parts, callers, context };
     for (const request of this.#early.splice(0)) void this.#handle(request);
   }
 
@@ -178,7 +178,7 @@ export class Service {
     const parts = this.#parts;
     if (request.isLate) throw notNow(STOPPING);
     if (parts === undefined) throw notNow(STARTING);
-    const { callers, limiter, shop, around } = parts;
+    const { callers, limiter, context, around } = parts;
     const limits = route?.endpoints.get(request.method)?.limiter ?? limiter;
     const { caller, refusal } = await this.#gate.identify(exchange, callers, limits);
     const answer = async () => {
@@ -188,7 +188,7 @@ export class Service {
       const body = isRead ? NO_BODY : await exchange.readBody();
       const { path, query, clock } = exchange;
       const param = path.slice(path.lastIndexOf('/') + 1);
-      const reply = await handler({ caller, param, query, headers: request.headers, body, clock }, shop);
+      const reply = await handler({ caller, param, query, headers: request.headers, body, clock }, context);
       return isRead ? underConditions(request.headers, reply) : reply;
     };
     if (around === undefined) return answer();

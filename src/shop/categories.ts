@@ -8,20 +8,20 @@ import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import type { Category } from '../store/model.ts';
-import { type Call, type Shop, write } from './handler.ts';
+import { type Call, type HandlerContext, write } from './handler.ts';
 import { pageReply, readPageQuery, textOf } from './lists.ts';
 import { NAME_LENGTH } from './pets.ts';
 
 const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${JSON.stringify(name)}}`;
 
-export function listCategories({ query }: Call, { store }: Shop): Reply {
+export function listCategories({ query }: Call, { store }: HandlerContext): Reply {
   const { categories } = store.read;
   const asked = readPageQuery(query);
   const text = textOf(categories.page(asked), categoryJson);
   return pageReply('/v1/categories', asked, text, store, categories.revision);
 }
 
-export async function putCategory(call: Call, shop: Shop): Promise<Reply> {
+export async function putCategory(call: Call, context: HandlerContext): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const members = new Members(body);
@@ -31,7 +31,7 @@ export async function putCategory(call: Call, shop: Shop): Promise<Reply> {
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
   const mustHold = preconditionOf(call.headers);
   const json = categoryJson({ id, name });
-  const isNew = await write(shop, call, (tx) => {
+  const isNew = await write(context, call, (tx) => {
     const before = tx.categories.get(id);
     mustHold(before && etagOf(categoryJson(before)));
     tx.categories.put({ id, name });

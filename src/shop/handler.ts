@@ -1,4 +1,4 @@
-/** What handlers are given, and the ways of reading and writing that they share. */
+/** What every handler is given, and the ways of reading and writing that they share. */
 import type { Caller, Callers } from '../access/callers.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
@@ -7,7 +7,7 @@ import { parseInt64 } from '../json/int64.ts';
 import type { Order, Pet, Store, Transaction } from '../store/model.ts';
 import type { RowTexts } from './lists.ts';
 
-export interface Shop {
+export interface HandlerContext {
   readonly store: Store;
   readonly callers: Callers;
   readonly clock: Clock;
@@ -27,14 +27,14 @@ export interface Call {
   readonly headers: Headers;
   /** As it was sent; empty for a GET. */
   readonly body: Uint8Array;
-  /** The time for this caller, which an extra may set. What is stored has the time of the shop's clock. */
+  /** The time for this caller, which an extra may set. What is stored has the time of the context's clock. */
   readonly clock: Clock;
 }
 
-export type Handler = (call: Call, shop: Shop) => Reply | Promise<Reply>;
+export type Handler = (call: Call, context: HandlerContext) => Reply | Promise<Reply>;
 
 /** Like `Store.write`. The caller's key is checked again: it may have been revoked while the body came. */
-export function write<T>({ store, callers }: Shop, call: Call, work: (tx: Transaction) => T): Promise<T> {
+export function write<T>({ store, callers }: HandlerContext, call: Call, work: (tx: Transaction) => T): Promise<T> {
   const { caller } = call;
   return store.write((tx) => {
     callers.check(caller, tx.keys.get(caller.key.id));

@@ -7,7 +7,7 @@ import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Store, Transaction } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
-import { type Call, type Shop, write } from './handler.ts';
+import { type Call, type HandlerContext, write } from './handler.ts';
 
 const FORM = /^[\x21-\x7e]{1,255}$/;
 export const MAX_REPLAYS_OF_KEY = 100_000;
@@ -26,22 +26,22 @@ const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status
  * `content()` gets that reply again. If it comes while the first waits for the disk, it waits in the same queue.
  */
 export async function once(
-  shop: Shop,
+  context: HandlerContext,
   call: Call,
   operation: string,
   content: () => string,
   make: (tx: Transaction) => Created,
 ): Promise<Reply> {
   const sent = call.headers['idempotency-key'];
-  if (sent === undefined) return replyOf(await write(shop, call, make));
+  if (sent === undefined) return replyOf(await write(context, call, make));
   if (!FORM.test(sent)) {
     throw new ApiError('bad_request', 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters');
   }
-  const { store } = shop;
+  const { store } = context;
   const keyId = call.caller.key.id;
   const id = `${operation} ${keyName(keyId)} ${sent}`;
   const digest = hash('sha256', content());
-  return write(shop, call, (tx) => {
+  return write(context, call, (tx) => {
     const first = tx.replays.get(id);
     if (first !== undefined) {
       if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');

@@ -8,7 +8,7 @@ import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { ORDER_STATUSES, type Order, type Pet } from '../store/model.ts';
-import { type Call, idParam, type Shop, write } from './handler.ts';
+import { type Call, type HandlerContext, idParam, write } from './handler.ts';
 import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 
@@ -19,28 +19,28 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
   return `{"id":${id},"petId":${petId},"status":"${status}","placedAt":"${new Date(placedAt).toISOString()}"}`;
 }
 
-export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
+export function listOrders({ query }: Call, { store, texts }: HandlerContext): Reply {
   const asked = readPageQuery(query, FILTERS);
   return pageReply('/v1/store/orders', asked, texts.orders.page(asked), store, store.read.orders.revision);
 }
 
-export function getOrder({ query, param }: Call, { texts }: Shop): Reply {
+export function getOrder({ query, param }: Call, { texts }: HandlerContext): Reply {
   refuseParameters(query);
   const reply = texts.orders.one(idParam(param));
   if (reply === undefined) throw notFound('order');
   return reply;
 }
 
-export function createOrder(call: Call, shop: Shop): Promise<Reply> {
+export function createOrder(call: Call, context: HandlerContext): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const members = new Members(body);
-  const isMissing = (id: Int64) => typeof id !== 'number' || shop.store.read.pets.get(id) === undefined;
+  const isMissing = (id: Int64) => typeof id !== 'number' || context.store.read.pets.get(id) === undefined;
   const petId = members.int64('petId', (id) => (isMissing(id) ? noAnimal(id) : undefined));
   members.end({ id: 'is given by the service; leave it out', status: 'is "placed" for a new order; leave it out' });
-  const placedAt = Math.floor(shop.clock.wall());
+  const placedAt = Math.floor(context.clock.wall());
   return once(
-    shop,
+    context,
     call,
     'createOrder',
     () => `${petId}`,
@@ -57,14 +57,14 @@ export function createOrder(call: Call, shop: Shop): Promise<Reply> {
   );
 }
 
-export async function updateOrder(call: Call, shop: Shop): Promise<Reply> {
+export async function updateOrder(call: Call, context: HandlerContext): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const members = new Members(body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
   const mustHold = preconditionOf(call.headers);
-  const closed = await write(shop, call, (tx) => {
+  const closed = await write(context, call, (tx) => {
     const order = tx.orders.get(idParam(call.param));
     if (order === undefined) throw notFound('order');
     mustHold(etagOf(orderJson(order)));
