@@ -139,12 +139,12 @@ export class Recorder {
   }
 
   /** A 429 gives the end of its window in two headers, each rounded up by itself: a client may heed either. */
-  #retryAt({ limits = [], decision }: Exchange, state: KeyState, reply: Reply): number | undefined {
+  #retryAt({ limitHeaders = [], decision }: Exchange, state: KeyState, reply: Reply): number | undefined {
     const after = reply.header('Retry-After');
     if (after === undefined) return undefined;
     const wall = this.#clock.wall();
     const ms = /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - wall;
-    const reset = limits[limits.indexOf('X-RateLimit-Reset') + 1];
+    const reset = limitHeaders[limitHeaders.indexOf('X-RateLimit-Reset') + 1];
     const isLimited = decision !== undefined && decision.verdict !== 'admitted' && reset !== undefined;
     return this.now(state) + (isLimited ? Math.min(ms, Number(reset) * 1_000 - wall) : ms);
   }

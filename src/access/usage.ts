@@ -3,8 +3,7 @@ import type { Clock } from '../clock.ts';
 import { onceAMinute } from '../clock.ts';
 import type { Log } from '../store/engine.ts';
 import type { ApiKey, Store, Usage } from '../store/model.ts';
-import type { Account, Decision, Limiter, Looked } from './limiter.ts';
-import * as limits from './limiter.ts';
+import { type Account, type Decision, type Limiter, type Looked, look, newAccount, take } from './limiter.ts';
 
 const WRITE_EVERY_MS = 1_000;
 const ROWS_A_TRANSACTION = 1_000;
@@ -37,13 +36,13 @@ export class MemoryLimiter implements Limiter {
   }
 
   take(key: ApiKey): Decision {
-    const decision = limits.take(this.#account(key.id), key, this.#store.now(), this.#options.banAfter);
+    const decision = take(this.#account(key.id), key, this.#store.now(), this.#options.banAfter);
     if (decision.verdict !== 'banned' || decision.banBegan) this.#changed.add(key.id);
     return decision;
   }
 
   look(key: ApiKey): Looked {
-    return limits.look(this.#account(key.id), key, this.#store.now());
+    return look(this.#account(key.id), key, this.#store.now());
   }
 
   /** The account changes when that is durable; until then requests are counted in it as before. */
@@ -96,6 +95,6 @@ export class MemoryLimiter implements Limiter {
   }
 
   #account(id: number): Account {
-    return (this.#accounts[id] ??= limits.newAccount());
+    return (this.#accounts[id] ??= newAccount());
   }
 }

@@ -55,7 +55,7 @@ export class Gate {
     }
     exchange.caller = caller;
     exchange.decision = decision;
-    exchange.limits = this.#headers.ofKey(decision);
+    exchange.limitHeaders = this.#headers.ofKey(decision);
     if (decision.banBegan) {
       this.bans++;
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
@@ -87,7 +87,7 @@ export class Gate {
 
   #unauthorized(exchange: Exchange, refusal: ApiError): ApiError {
     const allowance = this.addresses.count(this.addressOf(exchange.connection.socket, exchange.request));
-    exchange.limits = this.#headers.ofAddress(allowance);
+    exchange.limitHeaders = this.#headers.ofAddress(allowance);
     if (!allowance.isOver) return refusal;
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
     return tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));

@@ -111,7 +111,7 @@ export class Exchange {
   /** The decision of the limiter; undefined until then. */
   decision: Decision | undefined;
   /** The limit headers of the reply; undefined before the limits are known. */
-  limits: HeaderList | undefined;
+  limitHeaders: HeaderList | undefined;
   /** The time as its caller has it. */
   clock: Clock;
   #reading: Promise<Uint8Array> | undefined;

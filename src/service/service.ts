@@ -140,8 +140,8 @@ export class Service {
   async #handle(request: Request): Promise<void> {
     const exchange = new Exchange(this.#newId(), request, this.#options.clock);
     const reply = await this.#serve(exchange);
-    const limits = exchange.limits ?? (await this.#look(request));
-    send(request, reply, this.#about(exchange.id, limits, exchange.endpoint), this.#keepAlive);
+    const limitHeaders = exchange.limitHeaders ?? (await this.#look(request));
+    send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
     this.#report(exchange.connection, exchange.id, reply.status, exchange);
   }
 
@@ -156,7 +156,7 @@ export class Service {
       exchange.endpoint = (operation ?? page)?.endpoints.get(request.method);
       checkMessage(request);
       const isCounted = operation !== undefined || isUnder('/v1', path);
-      if (!isCounted) exchange.limits = [];
+      if (!isCounted) exchange.limitHeaders = [];
       const known = operation ?? page;
       if (request.method === 'OPTIONS' && known !== undefined) {
         checkTargetAndExpect(request);
@@ -178,9 +178,9 @@ export class Service {
     const parts = this.#parts;
     if (request.isLate) throw notNow(STOPPING);
     if (parts === undefined) throw notNow(STARTING);
-    const { callers, limiter, context, around } = parts;
-    const limits = route?.endpoints.get(request.method)?.limiter ?? limiter;
-    const { caller, refusal } = await this.#gate.identify(exchange, callers, limits);
+    const { callers, context, around } = parts;
+    const limiter = route?.endpoints.get(request.method)?.limiter ?? parts.limiter;
+    const { caller, refusal } = await this.#gate.identify(exchange, callers, limiter);
     const answer = async () => {
       if (refusal !== undefined) return errorReply(refusal);
       const { method, handler } = endpointAt(route, request);
@@ -223,8 +223,8 @@ export class Service {
   }
 
   /** The headers that depend on the request. */
-  #about(id: string, limits: HeaderList, endpoint?: Endpoint): HeaderList {
-    return ['X-Request-Id', id, ...limits, ...(endpoint?.headers ?? []), ...this.#extra];
+  #about(id: string, limitHeaders: HeaderList, endpoint?: Endpoint): HeaderList {
+    return ['X-Request-Id', id, ...limitHeaders, ...(endpoint?.headers ?? []), ...this.#extra];
   }
 
   #newId(): string {
