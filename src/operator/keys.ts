@@ -1,6 +1,6 @@
 /** The work of `petstore keys …`. */
 import { text } from 'node:stream/consumers';
-import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
+import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
 import { formatNumber, visible } from '../text.ts';
@@ -134,7 +134,7 @@ export async function printKeys(_: object, { ask, json }: Pick<Here, 'ask' | 'js
 /** Throws if the key is revoked: it stays as it is. */
 async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey) {
   const key = await context.engine.store.write((tx) => {
-    const before = tx.keys.get(keyId(id)!);
+    const before = tx.keys.get(parseKeyId(id)!);
     if (before === undefined) throw noKey(id);
     if (before.revokedAt !== undefined) throw new Error(`${id} is revoked`);
     const key = to(before);
@@ -145,7 +145,7 @@ async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey)
 }
 
 export function keyOf({ engine }: { engine: { store: Store } }, id: string): ApiKey {
-  const key = engine.store.read.keys.get(keyId(id)!);
+  const key = engine.store.read.keys.get(parseKeyId(id)!);
   if (key === undefined) throw noKey(id);
   return key;
 }
@@ -166,7 +166,7 @@ async function detailsOf(context: Context, key: ApiKey) {
   };
   const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.now() ? endsAt : []));
   return {
-    id: keyName(id),
+    id: formatKeyId(id),
     name,
     plan,
     perMinute,

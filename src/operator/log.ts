@@ -5,7 +5,7 @@
 import { fstatSync, write } from 'node:fs';
 import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import { keyName } from '../access/keys.ts';
+import { formatKeyId } from '../access/keys.ts';
 import type { Clock } from '../clock.ts';
 import type { Summary } from '../service/routes.ts';
 import type { Log } from '../store/engine.ts';
@@ -42,7 +42,7 @@ export class Logger implements Log {
   access({ requestId, method, target, status, ms, keyId, address }: Summary): void {
     const hidden = target?.replace(LONG_RUN, HIDDEN);
     const cut = hidden && hidden.length > MAX_TARGET_CHARS ? `${hidden.slice(0, MAX_TARGET_CHARS)}…` : hidden;
-    const key = keyId && keyName(keyId);
+    const key = keyId && formatKeyId(keyId);
     const rounded = Math.round(ms * 1_000) / 1_000;
     this.#add('access', 'request', { requestId, method, target: cut, status, ms: rounded, key, address: address() });
   }

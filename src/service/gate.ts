@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
 import { type Callers, UNKNOWN } from '../access/callers.ts';
-import { keyName } from '../access/keys.ts';
+import { formatKeyId } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { ApiError, type HeaderList } from '../http/errors.ts';
@@ -59,7 +59,7 @@ export class Gate {
     if (decision.banBegan) {
       this.bans++;
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
-      this.#options.log.info('a ban began', { key: keyName(caller.key.id), seconds });
+      this.#options.log.info('a ban began', { key: formatKeyId(caller.key.id), seconds });
     }
     return { caller, refusal: refusalOf(decision) };
   }

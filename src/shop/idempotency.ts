@@ -1,6 +1,6 @@
 /** A request under an `Idempotency-Key` that was used before gets the first reply again. */
 import { hash } from 'node:crypto';
-import { keyName } from '../access/keys.ts';
+import { formatKeyId } from '../access/keys.ts';
 import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
@@ -39,7 +39,7 @@ export async function once(
   }
   const { store } = context;
   const keyId = call.caller.key.id;
-  const id = `${operation} ${keyName(keyId)} ${sent}`;
+  const id = `${operation} ${formatKeyId(keyId)} ${sent}`;
   const digest = hash('sha256', content());
   return write(context, call, (tx) => {
     const first = tx.replays.get(id);
