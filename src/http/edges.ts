@@ -128,7 +128,7 @@ export function limitUpTo(max: number): Parameter<number> {
   return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse: (text) => values.get(text) };
 }
 
-export const oneOf = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
+export const enumParameter = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
   name,
   mustBe: `one of ${values.join(', ')}`,
   parse: (text) => values.find((one) => one === text),

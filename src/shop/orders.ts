@@ -1,6 +1,6 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
 
-import { oneOf, refuseParameters } from '../http/edges.ts';
+import { enumParameter, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
 import type { Reply } from '../http/reply.ts';
@@ -12,7 +12,7 @@ import { type Call, type HandlerContext, idParam, write } from './handler.ts';
 import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 
-const FILTERS = [oneOf('status', ORDER_STATUSES)];
+const FILTERS = [enumParameter('status', ORDER_STATUSES)];
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
 export function orderJson({ id, petId, status, placedAt }: Order): string {

@@ -1,6 +1,6 @@
 /** Animals: validation, and the handlers of their endpoints. */
 
-import { oneOf, refuseParameters } from '../http/edges.ts';
+import { enumParameter, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
 import { Reply } from '../http/reply.ts';
@@ -12,7 +12,7 @@ import { type Call, type HandlerContext, idParam, write } from './handler.ts';
 import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 
-const FILTERS = [oneOf('status', PET_STATUSES)];
+const FILTERS = [enumParameter('status', PET_STATUSES)];
 export const NAME_LENGTH = { min: 1, max: 255 };
 
 /** When `GET /v1/pets/{petId}` was deprecated. */
