@@ -101,6 +101,6 @@ function fold(text: string): string | undefined {
 function groupsOf(text: string): string[] {
   const { hostname } = new URL(`http://[${text.split('%', 1)[0]}]`); // without dots, and without needless zeros
   const parts = hostname.slice(1, -1).split('::');
-  const [head, tail = []] = parts.map((part) => part.split(':').filter((group) => group !== ''));
-  return [...head, ...new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0'), ...tail];
+  const [left, right = []] = parts.map((part) => part.split(':').filter((group) => group !== ''));
+  return [...left, ...new Array<string>(IPV6_GROUPS - left.length - right.length).fill('0'), ...right];
 }

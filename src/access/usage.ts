@@ -59,8 +59,8 @@ export class MemoryLimiter implements Limiter {
   write(): Promise<void> {
     return this.#inOrder(async () => {
       const due = [...this.#changed];
-      for (let at = 0; at < due.length; at += ROWS_A_TRANSACTION) {
-        const ids = due.slice(at, at + ROWS_A_TRANSACTION);
+      for (let next = 0; next < due.length; next += ROWS_A_TRANSACTION) {
+        const ids = due.slice(next, next + ROWS_A_TRANSACTION);
         for (const id of ids) this.#changed.delete(id);
         try {
           await this.#put(ids.map((id) => ({ id, ...this.#account(id) })));

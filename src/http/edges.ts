@@ -76,9 +76,9 @@ export function checkMessage(request: Request): void {
 function sentTwice({ rawHeaders, headers }: IncomingMessage): string | undefined {
   if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined; // no header was
   const seen = new Set<string>();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at].toLowerCase();
-    if (seen.has(name)) return rawHeaders[at];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index].toLowerCase();
+    if (seen.has(name)) return rawHeaders[index];
     if (SINGLE.includes(name)) seen.add(name);
   }
   return undefined;
@@ -124,7 +124,7 @@ export interface Parameter<T> {
 }
 
 export function limitUpTo(max: number): Parameter<number> {
-  const values = new Map(Array.from({ length: max }, (_, at) => [`${at + 1}`, at + 1]));
+  const values = new Map(Array.from({ length: max }, (_, index) => [`${index + 1}`, index + 1]));
   return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse: (text) => values.get(text) };
 }
 
@@ -135,7 +135,7 @@ export const enumParameter = <T extends string>(name: string, values: readonly T
 });
 
 type Values<P extends readonly Parameter<unknown>[]> = {
-  [At in keyof P]: (P[At] extends Parameter<infer T> ? T : never) | undefined;
+  [Index in keyof P]: (P[Index] extends Parameter<infer T> ? T : never) | undefined;
 };
 
 /** The values of a query's parameters, in the order of `known`; undefined: it was not sent. Throws all faults at once. */
@@ -150,14 +150,14 @@ export function readQuery<const P extends readonly Parameter<unknown>[]>(query: 
     const cut = part.indexOf('=');
     const name = decode(cut === -1 ? part : part.slice(0, cut));
     const text = decode(cut === -1 ? '' : part.slice(cut + 1));
-    const at = known.findIndex((one) => one.name === name);
+    const index = known.findIndex((one) => one.name === name);
     if (name === undefined || text === undefined) faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
-    else if (at === -1) faults.push(`${excerpt(name)}: is unknown; ${namesOf(known)}`);
-    else if (texts[at] !== undefined) faults.push(`${name}: is given twice`);
-    else texts[at] = text;
+    else if (index === -1) faults.push(`${excerpt(name)}: is unknown; ${namesOf(known)}`);
+    else if (texts[index] !== undefined) faults.push(`${name}: is given twice`);
+    else texts[index] = text;
   }
-  const values = known.map(({ name, mustBe, parse }, at) => {
-    const text = texts[at];
+  const values = known.map(({ name, mustBe, parse }, index) => {
+    const text = texts[index];
     if (text === undefined) return undefined;
     const value = parse(text);
     if (value === undefined) faults.push(`${name}: must be ${mustBe}`);

@@ -76,6 +76,6 @@ const failed = (why: string) => new ApiError('precondition_failed', `${why}: not
 
 /** The 304 in place of a reply: without the body, and without the `Content-` headers, which describe it. */
 function unchanged({ headers, etag }: Reply): Reply {
-  const kept = headers.filter((_, at) => !headers[at - (at % 2)].startsWith('Content-'));
+  const kept = headers.filter((_, index) => !headers[index - (index % 2)].startsWith('Content-'));
   return new Reply(304, kept, '', etag);
 }

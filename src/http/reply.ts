@@ -29,8 +29,8 @@ export class Reply {
 
   /** The value of a header, which is written as `name` is. */
   header(name: string): string | undefined {
-    const at = this.headers.indexOf(name);
-    return at === -1 ? undefined : this.headers[at + 1];
+    const index = this.headers.indexOf(name);
+    return index === -1 ? undefined : this.headers[index + 1];
   }
 }
 
@@ -97,6 +97,6 @@ export function send(request: Request, reply: Reply, about: HeaderList, keepAliv
 export function rawReply(reply: Reply, about: HeaderList): string {
   const headers = headersOf(reply, about, ['Date', new Date().toUTCString(), ...CLOSE]);
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
-  for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  for (let index = 0; index < headers.length; index += 2) head += `${headers[index]}: ${headers[index + 1]}\r\n`;
   return `${head}\r\n${reply.body}`;
 }
