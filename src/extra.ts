@@ -36,7 +36,7 @@ export interface Opening extends Pick<Context, 'engine' | 'clock' | 'environment
 }
 
 export interface Addition {
-  /** Rows of the route table. One may need no key (`pageEndpoint`), or have a limiter of its own. */
+  /** Rows of the route table. One may need no key (`staticEndpoint`), or have a limiter of its own. */
   readonly endpoints?: readonly Endpoint[];
   /** Stands round every request with a valid key. That of the first extra in the list is the outermost. */
   readonly around?: Around;

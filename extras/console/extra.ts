@@ -2,7 +2,7 @@
 import type { Extra } from '../../src/extra.ts';
 import { flag } from '../../src/operator/options.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
-import { pageEndpoint } from '../../src/service/pages.ts';
+import { staticEndpoint } from '../../src/service/pages.ts';
 import { CONSOLE_HEADERS, consolePage } from './console.ts';
 
 export const console: Extra = {
@@ -14,7 +14,7 @@ export const console: Extra = {
     const isPublic = trustProxy > 0 || !isLoopback(host);
     const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
     return {
-      endpoints: [pageEndpoint('/', 'text/html; charset=utf-8', html, CONSOLE_HEADERS)],
+      endpoints: [staticEndpoint('/', 'text/html; charset=utf-8', html, CONSOLE_HEADERS)],
       lines: [`The console: ${origin}/${lab ? '#lab' : ''}`],
     };
   },

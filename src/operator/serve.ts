@@ -3,7 +3,7 @@ import { systemClock as clock } from '../clock.ts';
 import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
-import { pageEndpoint } from '../service/pages.ts';
+import { staticEndpoint } from '../service/pages.ts';
 import type { Around, Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError } from '../store/engine.ts';
@@ -136,7 +136,7 @@ function urlOf({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: 
 function documentPage(settings: ServeSettings, url: string, additions: readonly string[]): Endpoint {
   const { environment, baseUrl, stagingBaseUrl } = settings;
   const own = environment === 'staging' ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
-  return pageEndpoint('/openapi.json', JSON_UTF_8, () =>
+  return staticEndpoint('/openapi.json', JSON_UTF_8, () =>
     JSON.stringify(openapiDocument({ ...own, environment, version: VERSION }, additions)),
   );
 }

@@ -3,29 +3,34 @@ import { JSON_TYPE } from '../http/edges.ts';
 import { type HeaderList, notNow } from '../http/errors.ts';
 import { etagOf } from '../http/etag.ts';
 import { bytesReply, errorReply, jsonReply, Reply } from '../http/reply.ts';
-import type { Page } from './routes.ts';
+import type { PublicEndpoint } from './routes.ts';
 
 const HEALTHY = jsonReply(200, '{"status":"ok"}');
 const READY = jsonReply(200, '{"status":"ready"}');
 
-const pageAt = (path: string, page: () => Reply): Page => ({ name: 'other', method: 'GET', path, page });
+const publicGet = (path: string, answer: () => Reply): PublicEndpoint => ({
+  name: 'other',
+  method: 'GET',
+  path,
+  answer,
+});
 
 /**
  * A page for everybody. It is made at the first request: a start does not wait for pages that few people open.
  */
-export function pageEndpoint(path: string, type: string, make: () => string, headers?: HeaderList): Page {
+export function staticEndpoint(path: string, type: string, make: () => string, headers?: HeaderList): PublicEndpoint {
   let reply: Reply | undefined;
   const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers, etagOf(body));
-  return pageAt(path, () => (reply ??= made(make())));
+  return publicGet(path, () => (reply ??= made(make())));
 }
 
 /** `unready`: why the service is not ready; undefined: it is. */
-export function healthEndpoints(unready: () => string | undefined): Page[] {
+export function healthEndpoints(unready: () => string | undefined): PublicEndpoint[] {
   const readiness = () => {
     const why = unready();
     return why === undefined ? READY : errorReply(notNow(why));
   };
-  return [pageAt('/healthz', () => HEALTHY), pageAt('/readyz', readiness), pageAt('*', () => HEALTHY)];
+  return [publicGet('/healthz', () => HEALTHY), publicGet('/readyz', readiness), publicGet('*', () => HEALTHY)];
 }
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \

@@ -12,7 +12,7 @@ import type { Handler } from '../shop/handler.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
 import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
 
-interface Row {
+interface EndpointBase {
   readonly name: string;
   /** A GET serves HEAD too. */
   readonly method: Exclude<(typeof METHODS)[number], 'HEAD'>;
@@ -23,23 +23,23 @@ interface Row {
 }
 
 /** What a caller with a valid key may ask for. */
-export interface Operation extends Row {
+export interface Operation extends EndpointBase {
   readonly handler: Handler;
   /** In place of the limiter of the plans. */
   readonly limiter?: Pick<Limiter, 'take'>;
 }
 
 /** What everybody may ask for. */
-export interface Page extends Row {
-  readonly page: () => Reply;
+export interface PublicEndpoint extends EndpointBase {
+  readonly answer: () => Reply;
 }
 
-export type Endpoint = Operation | Page;
+export type Endpoint = Operation | PublicEndpoint;
 
-export const isPage = (endpoint: Endpoint): endpoint is Page => 'page' in endpoint;
+export const isPublic = (endpoint: Endpoint): endpoint is PublicEndpoint => 'answer' in endpoint;
 export const isOperation = (endpoint: Endpoint): endpoint is Operation => 'handler' in endpoint;
 
-const row = (
+const operation = (
   name: string,
   method: Operation['method'],
   path: string,
@@ -48,17 +48,17 @@ const row = (
 ): Operation => ({ name, method, path, handler, headers });
 
 export const ENDPOINTS: readonly Operation[] = [
-  row('listPets', 'GET', '/v1/pets', listPets),
-  row('createPet', 'POST', '/v1/pets', createPet),
-  row('getPet', 'GET', '/v1/pets/{petId}', getPet, GET_PET_HEADERS),
-  row('updatePet', 'PATCH', '/v1/pets/{petId}', updatePet),
-  row('deletePet', 'DELETE', '/v1/pets/{petId}', deletePet),
-  row('listCategories', 'GET', '/v1/categories', listCategories),
-  row('putCategory', 'PUT', '/v1/categories/{categoryId}', putCategory),
-  row('listOrders', 'GET', '/v1/store/orders', listOrders),
-  row('getOrder', 'GET', '/v1/store/orders/{orderId}', getOrder),
-  row('createOrder', 'POST', '/v1/store/orders', createOrder),
-  row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', updateOrder),
+  operation('listPets', 'GET', '/v1/pets', listPets),
+  operation('createPet', 'POST', '/v1/pets', createPet),
+  operation('getPet', 'GET', '/v1/pets/{petId}', getPet, GET_PET_HEADERS),
+  operation('updatePet', 'PATCH', '/v1/pets/{petId}', updatePet),
+  operation('deletePet', 'DELETE', '/v1/pets/{petId}', deletePet),
+  operation('listCategories', 'GET', '/v1/categories', listCategories),
+  operation('putCategory', 'PUT', '/v1/categories/{categoryId}', putCategory),
+  operation('listOrders', 'GET', '/v1/store/orders', listOrders),
+  operation('getOrder', 'GET', '/v1/store/orders/{orderId}', getOrder),
+  operation('createOrder', 'POST', '/v1/store/orders', createOrder),
+  operation('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', updateOrder),
 ];
 
 /** The endpoints at one path, by method. HEAD has the endpoint of GET. */

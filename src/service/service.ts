@@ -30,9 +30,9 @@ import {
   type Endpoint,
   Exchange,
   isOperation,
-  isPage,
+  isPublic,
   type Operation,
-  type Page,
+  type PublicEndpoint,
   type Route,
   Router,
   type Summary,
@@ -79,7 +79,7 @@ export class Service {
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
   #ids = 0;
   readonly #early: Request[] = [];
-  #pages = new Router<Page>([]);
+  #public = new Router<PublicEndpoint>([]);
   #operations = new Router<Operation>([]);
   #parts: (Parts & { readonly callers: Callers; readonly context: HandlerContext }) | undefined;
 
@@ -116,7 +116,7 @@ export class Service {
   }
 
   #route(endpoints: readonly Endpoint[]): void {
-    this.#pages = new Router([...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPage)]);
+    this.#public = new Router([...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPublic)]);
     this.#operations = new Router([...ENDPOINTS, ...endpoints.filter(isOperation)]);
   }
 
@@ -150,27 +150,27 @@ export class Service {
     try {
       const { path, query } = readTarget(request);
       const operation = this.#operations.find(path);
-      const page = operation === undefined ? this.#pages.find(path) : undefined;
+      const shown = operation === undefined ? this.#public.find(path) : undefined;
       exchange.path = path;
       exchange.query = query;
-      exchange.endpoint = (operation ?? page)?.endpoints.get(request.method);
+      exchange.endpoint = (operation ?? shown)?.endpoints.get(request.method);
       checkMessage(request);
       const isCounted = operation !== undefined || isUnder('/v1', path);
       if (!isCounted) exchange.limitHeaders = [];
-      const known = operation ?? page;
+      const known = operation ?? shown;
       if (request.method === 'OPTIONS' && known !== undefined) {
         checkTargetAndExpect(request);
         return preflight(known.allow, this.#options.settings.corsOrigin);
       }
-      return await (isCounted ? this.#operate(exchange, operation) : this.#show(exchange, page));
+      return await (isCounted ? this.#operate(exchange, operation) : this.#show(exchange, shown));
     } catch (error) {
       return this.#refusal(exchange, error);
     }
   }
 
-  #show({ request }: Exchange, route: Route<Page> | undefined): Reply {
+  #show({ request }: Exchange, route: Route<PublicEndpoint> | undefined): Reply {
     if (route === undefined && this.#parts === undefined) throw notNow(STARTING);
-    return underConditions(request.headers, endpointAt(route, request).page());
+    return underConditions(request.headers, endpointAt(route, request).answer());
   }
 
   async #operate(exchange: Exchange, route: Route<Operation> | undefined): Promise<Reply> {
