@@ -21,7 +21,7 @@ export interface Allowance {
 export class Addresses {
   readonly #clock: Clock;
   readonly #max: number;
-  /** All addresses have the same minute. It begins with the first refused request behind the minute before. */
+  /** All addresses have the same minute. It begins with the first refused request after the last minute has ended. */
   readonly #used = new Map<string, number>();
   #endsAt = 0;
   /** Requests since the start that were counted in the shared allowance. */

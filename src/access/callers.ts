@@ -22,7 +22,7 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** Where other processes make keys too, one may just have made this key: the gate then asks once more. */
+/** With replicas, another one may have just made this key: the gate then reads the newest keys, and looks once more. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
@@ -40,7 +40,7 @@ export interface Caller {
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** By the header, which saves a SHA-256 a request. Emptied when any key changes. */
+  /** For speed: by the header, which saves a SHA-256 for each request. Emptied when any key changes. */
   readonly #known = new Map<string, Caller>();
   #revision = -1;
 

@@ -50,7 +50,7 @@ export interface Decision {
   readonly banBegan: boolean;
 }
 
-/** What a take would decide, and the counts behind it. */
+/** What a take would decide, and by which counts. */
 export interface Looked extends Decision {
   readonly strikes: number;
   /** The bans that count against the caller now. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { ApiError } from './errors.ts';
 import type { Request } from './request.ts';
 
-/** The most requests that wait behind the one under way. No browser pipelines; load generators send 16. */
+/** The most requests that wait while one is under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
 /** Who sends so many that are dropped is reset: node:http reads a packet to its end, and keeps all requests in it. */
 const MAX_DROPPED = 100;
@@ -32,9 +32,13 @@ export class Connection {
   /** In ms of the monotonic clock. */
   readonly openedAt: number;
   /**
-   * `open`: requests are taken. `ending`: no more are, and the reply to the last one that waits ends the connection.
-   * `broken`: the input cannot be read any further, and a refusal that says so follows the replies to those that wait.
-   * `over`: the last reply is decided. Nothing behind it is served (RFC 9112, 9.6), and what still comes is dropped.
+   *     open ──► ending ──► over     more requests have come than may wait
+   *       ├────► broken ──► over     the input cannot be read any further
+   *       └───────────────► over     a reply ends the connection
+   *
+   * `open`: requests are taken. `ending`: no more are taken, and the reply to the last one that waits ends the connection.
+   * `broken`: a refusal that says why follows the replies to the requests that wait. `over`: the last reply is decided.
+   * Nothing after it is served (RFC 9112, 9.6), and what still comes is dropped.
    */
   state: 'open' | 'ending' | 'broken' | 'over' = 'open';
   /** True if its client has sent a request before the reply to the one before had left. */
@@ -46,8 +50,10 @@ export class Connection {
   #dropped = 0;
   /** The bytes that had been read when the newest reply left. */
   #bytesOfRequests = 0;
+  /** Since when nothing has come after so many bytes. */
   #unused = { bytes: 0, since: 0 };
-  #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
+  /** Since when the client has taken no more than so many bytes; -1: not looked at yet. */
+  #taken = { bytes: -1, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
@@ -62,19 +68,19 @@ export class Connection {
     return this.#queue.length === 0 && this.socket.writableLength === 0 && this.state === 'open';
   }
 
-  /** True if the reply to the request under way is the last: none waits behind it, and no more are taken. */
+  /** True if the reply to the request under way is the last: no other waits, and no more are taken. */
   get isAtLast(): boolean {
     const takesNoMore = this.state === 'ending' || (this.state === 'open' && this.#owner.isDraining);
     return takesNoMore && this.#queue.length === 1;
   }
 
-  /** Whether the next request is taken. One too many ends the connection behind those that wait. */
+  /** Whether the next request is taken. One too many ends the connection after those that wait. */
   takesMore(): boolean {
     if (this.state === 'open' && this.#queue.length <= MAX_WAITING) return true;
     if (++this.#dropped === MAX_DROPPED) this.socket.resetAndDestroy();
     if (this.state === 'open') {
       this.state = 'ending';
-      // At once, node:http would take that back at the end of the packet.
+      // In the next tick: at the end of a packet node:http resumes the socket.
       process.nextTick(() => this.state === 'ending' && this.socket.pause());
     }
     return false;
@@ -86,7 +92,7 @@ export class Connection {
     request.res.on('close', this.#goOn);
     if (this.#queue.length > 0) {
       this.isPipelined = true;
-      // Or it would run in the context of the request before it, and a tracer would take it for a part of that.
+      // In its own context: in that of the request before it, a tracer would take it for a part of that one.
       this.#queue.push({ request, serve: AsyncResource.bind(serve) });
     } else {
       this.#queue.push({ request, serve });
@@ -107,8 +113,8 @@ export class Connection {
   }
 
   /**
-   * The input cannot be read any further. That is the reply to the request whose body it breaks; or else `refusal()` is
-   * written behind the replies to the requests that wait.
+   * Called when the input cannot be read any further. If that breaks off the body of a request, `why` is the reply to this
+   * request. Otherwise `refusal()` is written after the replies to the requests that wait.
    */
   break(why: ApiError, refusal: () => string): void {
     if (this.state !== 'open') return;
@@ -125,13 +131,13 @@ export class Connection {
     };
     const last = this.#queue.at(-1);
     if (last === undefined) write();
-    // Before node:http itself, which closes behind the last response to a client that has ended its side.
+    // Before node:http's own listener: it closes after the last response if the client has ended its side.
     else last.request.res.prependOnceListener('finish', write);
   }
 
   /**
-   * Ends our side behind what was written, and drops what still comes until the client ends its side too, or for a while.
-   * `res`: the response that was written. It is ended only then: node:http closes as soon as the last one is.
+   * Ends our side after what was written. Then the input is read and dropped until the client ends its side too, for
+   * `LINGER_MS` at most. `res`: the response that was written. It is ended last, since that makes node:http close the socket.
    */
   end(res?: ServerResponse): void {
     if (this.state === 'over') return;
@@ -146,12 +152,12 @@ export class Connection {
       else socket.once('end', close);
     });
     const before = socket.bytesRead;
-    socket.removeAllListeners('data'); // node:http's: it would go on parsing
+    socket.removeAllListeners('data'); // or node:http would go on parsing
     socket.on('data', () => socket.bytesRead - before > MAX_LINGER_BYTES && socket.destroy());
     socket.resume();
   }
 
-  /** Ends the connection if it is idle, and nothing has come behind the last request for so long. */
+  /** Ends the connection if it is idle, and nothing has come since its last request for `maxMs`. */
   endIfUnused(now: number, maxMs: number): void {
     const { socket } = this;
     const bytes = this.#bytesOfRequests;
@@ -159,7 +165,7 @@ export class Connection {
     else if (bytes !== this.#unused.bytes) this.#unused = { bytes, since: now };
     else {
       const idleMs = now - this.#unused.since;
-      // What has come behind it is a part of the next request, which has a time-out of its own.
+      // What has come since is a part of the next request, which has a time-out of its own.
       const isEmpty = () => socket.bytesRead === bytes || idleMs >= maxMs + MAX_ARRIVING_MS;
       // A request may wait in the kernel: it is read before the next `setImmediate`.
       if (idleMs >= maxMs) setImmediate(() => this.isIdle && isEmpty() && socket.destroy());

@@ -32,7 +32,7 @@ export function connectRefusal(): ApiError {
   return new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', allow], true);
 }
 
-/** The path of the target, and what stands behind its `?`. */
+/** The path of the target, and what follows its `?`. */
 export function readTarget(request: Request): { path: string; query: string } {
   const target = originForm(request);
   const cut = target.indexOf('?');
@@ -74,7 +74,7 @@ export function checkMessage(request: Request): void {
 
 /** A header of which node:http keeps the first, though another reader of the same bytes may take the second. */
 function sentTwice({ rawHeaders, headers }: IncomingMessage): string | undefined {
-  if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined; // no header was
+  if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined; // for speed: each header was sent once
   const seen = new Set<string>();
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index].toLowerCase();
@@ -176,7 +176,7 @@ export function refuseParameters(query: string): void {
 }
 
 function decode(text: string): string | undefined {
-  if (!text.includes('%') && !text.includes('+')) return text;
+  if (!text.includes('%') && !text.includes('+')) return text; // for speed
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

@@ -32,6 +32,7 @@ export function underConditions(headers: Conditions, reply: Reply): Reply {
     throw failed(`If-Match: ${whyNot(readTags('If-Match', match), reply.etag)}`);
   }
   if (noneMatch === undefined) return reply;
+  // For speed: most clients send just the tag that they got, which is then not parsed.
   const isKnown = noneMatch === reply.etag || isNamed(readTags('If-None-Match', noneMatch), reply.etag, 'weakly');
   return isKnown ? unchanged(reply) : reply;
 }

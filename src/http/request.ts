@@ -60,7 +60,7 @@ export class Request {
     this.headers = headers as Headers; // only Set-Cookie is an array
     this.isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
     if (!this.isEmpty) this.#body = new Body(message);
-    // Where node:http does not know `optimizeEmptyRequests`, it would else drain the request behind the reply, as a stream.
+    // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
     else if (!message.readableEnded) message.read();
   }
 
@@ -81,10 +81,12 @@ export class Request {
   }
 
   /**
-   * True if the connection serves no other request behind this one: its client says so, or speaks HTTP/1.0; its body was
-   * refused; node:http drops what stands behind it (`Upgrade`); it is unknown whether its body will come (`Expect`); or
-   * nobody will read the rest of its body. A small body is read to its end: a client that sends it in a packet of its own
-   * would else lose its connection at each 401 and 429.
+   * True if the connection serves no other request after this one:
+   * - Its client says so, or speaks HTTP/1.0.
+   * - It has `Upgrade`: node:http drops what follows it.
+   * - It has `Expect`, and its body was not asked for: it is unknown whether the body will come.
+   * - Its body was refused, or is too long to be read to its end. A short one is read: a client that sends it in a packet of
+   *   its own would otherwise lose its connection at each 401 and 429.
    */
   get isLast(): boolean {
     const { upgrade, connection = '', 'content-length': length } = this.headers;

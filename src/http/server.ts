@@ -32,7 +32,7 @@ export interface Refused {
   address: number;
 }
 
-export interface ServerOptions {
+interface Options {
   readonly clock: Clock;
   readonly keepAliveSeconds: number;
   readonly maxConnections?: number;
@@ -55,13 +55,13 @@ export class HttpServer {
   readonly open = new Map<Socket, Connection>();
   readonly refused: Refused = { maximum: 0, address: 0 };
   isDraining = false;
-  readonly #options: ServerOptions;
+  readonly #options: Options;
   readonly #maxOfAddress: number;
   readonly #ofAddress = new Map<string, number>();
   #accepted = 0;
   #servesLate = false;
 
-  constructor(options: ServerOptions) {
+  constructor(options: Options) {
     const { maxConnections = MAX_CONNECTIONS } = options;
     this.#options = options;
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
@@ -104,7 +104,7 @@ export class HttpServer {
     this.#servesLate = leavesQueue;
     const began = performance.now();
     if (!leavesQueue) {
-      // close() would reset clients that have connected by now: they are accepted first, one a turn, until none comes.
+      // To stop listening resets clients that the kernel has connected: these are accepted first, one a turn, until none comes.
       await nextTurn();
       const mayAccept = () => performance.now() - began < maxMs / 4;
       for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
@@ -115,8 +115,8 @@ export class HttpServer {
         if (ms >= maxMs || (ms >= IDLE_GRACE_MS && connection.isIdle)) connection.socket.destroy();
       }
     }, DRAIN_POLL_MS);
-    // net's close() only stops listening. That of node:http ends idle connections at once, and with them the requests that
-    // are on their way; it has no setting for that.
+    // This close() is net's, and only stops listening. node:http's own would also end idle connections at once, and requests
+    // that are on their way would be lost; it has no setting for that.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
     clearInterval(poll);
   }

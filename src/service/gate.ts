@@ -48,6 +48,7 @@ export class Gate {
     }
     if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
     let decision = limiter.take(caller.key);
+    // For speed: in one process the decision is at hand, and is not awaited.
     if (decision instanceof Promise) {
       decision = await decision;
       caller = callers.identify(authorization); // its key may have ended meanwhile

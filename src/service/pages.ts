@@ -15,9 +15,7 @@ const publicGet = (path: string, answer: () => Reply): PublicEndpoint => ({
   answer,
 });
 
-/**
- * A page for everybody. It is made at the first request: a start does not wait for pages that few people open.
- */
+/** A text for everybody. It is made at the first request: a start does not wait for what few people open. */
 export function staticEndpoint(path: string, type: string, make: () => string, headers?: HeaderList): PublicEndpoint {
   let reply: Reply | undefined;
   const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers, etagOf(body));

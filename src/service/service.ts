@@ -59,7 +59,7 @@ interface Options {
 }
 
 /** What the service works on once it is open. */
-export interface Parts {
+interface Parts {
   readonly store: Store;
   readonly limiter: Limiter;
   /** Whether the store answers just now, for `/readyz`. */
@@ -76,6 +76,7 @@ export class Service {
   readonly #gate: Gate;
   readonly #extra: HeaderList;
   readonly #keepAlive: HeaderList;
+  /** For speed: the id of a request is this random text and a number. */
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
   #ids = 0;
   readonly #early: Request[] = [];
