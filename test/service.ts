@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { type Limiter, type Limits, newAccount, PLAN_LIMITS } from '../src/access/limiter.ts';
 import { MemoryLimiter } from '../src/access/usage.ts';
-import { staticEndpoint } from '../src/service/pages.ts';
+import { staticEndpoint } from '../src/service/public.ts';
 import type { Around, Endpoint, Summary } from '../src/service/routes.ts';
 import { Service, type Settings } from '../src/service/service.ts';
 import { openFileStore } from '../src/store/file/store.ts';

@@ -54,7 +54,7 @@ const ALLOWED: Record<string, string> = {
   'src/main.ts': 'operator/run.ts',
   'extras/client': 'http/errors.ts json/int64.ts store/model.ts',
   'extras/console':
-    'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/pages.ts text.ts',
+    'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/public.ts text.ts',
   'extras/lab':
     'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
     'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/handler.ts ' +

@@ -2,7 +2,7 @@
 import type { Extra } from '../../src/extra.ts';
 import { flag } from '../../src/operator/options.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
-import { staticEndpoint } from '../../src/service/pages.ts';
+import { staticEndpoint } from '../../src/service/public.ts';
 import { CONSOLE_HEADERS, consolePage } from './console.ts';
 
 export const console: Extra = {

@@ -3,7 +3,7 @@ import { systemClock as clock } from '../clock.ts';
 import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
-import { staticEndpoint } from '../service/pages.ts';
+import { staticEndpoint } from '../service/public.ts';
 import type { Around, Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError } from '../store/engine.ts';

@@ -23,7 +23,7 @@ import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
 import { asApiError } from './failures.ts';
 import { Gate } from './gate.ts';
-import { corsHeaders, healthEndpoints, preflight } from './pages.ts';
+import { corsHeaders, healthEndpoints, preflight } from './public.ts';
 import {
   type Around,
   ENDPOINTS,
