@@ -10,8 +10,8 @@ const MAX_WAITING = 24;
 /** Who sends so many that are dropped is reset: node:http reads a packet to its end, and keeps all requests in it. */
 const MAX_DROPPED = 100;
 /**
- * When the kernel has taken the last reply, the input is read and dropped for this long, and up to so many bytes: a close
- * with unread input sends a reset, which may overtake the reply.
+ * When the kernel has taken the last reply, the input is read and dropped for this long, and up to so many bytes: a
+ * close with unread input sends a reset, which may overtake the reply.
  */
 const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
@@ -113,8 +113,8 @@ export class Connection {
   }
 
   /**
-   * Called when the input cannot be read any further. If that breaks off the body of a request, `why` is the reply to this
-   * request. Otherwise `refusal()` is written after the replies to the requests that wait.
+   * Called when the input cannot be read any further. If that breaks off the body of a request, `why` is the reply to
+   * this request. Otherwise `refusal()` is written after the replies to the requests that wait.
    */
   break(why: ApiError, refusal: () => string): void {
     if (this.state !== 'open') return;
@@ -137,7 +137,8 @@ export class Connection {
 
   /**
    * Ends our side after what was written. Then the input is read and dropped until the client ends its side too, for
-   * `LINGER_MS` at most. `res`: the response that was written. It is ended last, since that makes node:http close the socket.
+   * `LINGER_MS` at most. `res`: the response that was written. It is ended last, since that makes node:http close the
+   * socket.
    */
   end(res?: ServerResponse): void {
     if (this.state === 'over') return;

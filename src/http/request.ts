@@ -85,8 +85,8 @@ export class Request {
    * - Its client says so, or speaks HTTP/1.0.
    * - It has `Upgrade`: node:http drops what follows it.
    * - It has `Expect`, and its body was not asked for: it is unknown whether the body will come.
-   * - Its body was refused, or is too long to be read to its end. A short one is read: a client that sends it in a packet of
-   *   its own would otherwise lose its connection at each 401 and 429.
+   * - Its body was refused, or is too long to be read to its end. A short one is read: a client that sends it in a
+   *   packet of its own would otherwise lose its connection at each 401 and 429.
    */
   get isLast(): boolean {
     const { upgrade, connection = '', 'content-length': length } = this.headers;

@@ -48,8 +48,8 @@ export function textOf<R extends { id: Int64 }>({ items, more }: Page<R>, json: 
 }
 
 /**
- * The ETag is the revision of the table: a page changes only when a row does, and the same revision means the same rows at
- * every replica.
+ * The ETag is the revision of the table: a page changes only when a row does, and the same revision means the same rows
+ * at every replica.
  */
 export function pageReply(
   path: string,
@@ -74,8 +74,8 @@ interface Block {
 }
 
 /**
- * For speed: the rows of a table as JSON, in blocks of `BLOCK_ROWS` ids. The text of a block is made when one of its rows is
- * first read, and made anew when one of them has changed.
+ * For speed: the rows of a table as JSON, in blocks of `BLOCK_ROWS` ids. The text of a block is made when one of its
+ * rows is first read, and made anew when one of them has changed.
  */
 export class RowTexts<R extends Pet | Order> {
   readonly #table: CountedTable<R>;

@@ -45,7 +45,7 @@ export function getPet({ query, param, clock }: Call, { texts }: HandlerContext)
   return reply;
 }
 
-/** Reads an animal from a request; or from a line of an import or a seed, which has no context, and may name any category. */
+/** Reads an animal: from a request, or without a context from an import or a seed, which may name any category. */
 export function readPet(members: Members, context?: HandlerContext): Omit<Pet, 'id'> {
   return {
     name: members.text('name', NAME_LENGTH),

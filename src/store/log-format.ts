@@ -136,7 +136,7 @@ const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lis
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
-  /** True if its header names every column of this version. If not, a row that it gets could look damaged to an older one. */
+  /** True if its header names all columns of this version. If not, new rows could look damaged to an older one. */
   readonly namesColumns: boolean;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
@@ -145,7 +145,7 @@ export interface LogFile {
   readonly tornBytes: number;
 }
 
-/** Reads a file front to back into empty tables. Throws a DamagedError with the offset if it is not as it was written. */
+/** Reads a file front to back into empty tables. Throws a DamagedError with the offset if it is not as written. */
 export async function readLog(
   file: string,
   pieces: AsyncIterable<Uint8Array>,
@@ -221,9 +221,9 @@ class Loader {
 }
 
 /**
- * True if a crash can have left these bytes at the end of the file; else they are damage. `offset`: where they begin. A crash
- * cuts a line off, or leaves sectors of it unwritten, which read as zeros. A disk writes a sector as a whole: so the line's
- * part of each sector is all zeros, or has no zero. After the line there is nothing, or zeros.
+ * True if a crash can have left these bytes at the end of the file; else they are damage. `offset`: where they begin. A
+ * crash cuts a line off, or leaves sectors of it unwritten, which read as zeros. A disk writes a sector as a whole: so
+ * the line's part of each sector is all zeros, or has no zero. After the line there is nothing, or zeros.
  */
 function isTorn(rest: Buffer, offset: number): boolean {
   const end = rest.indexOf(LINE_FEED) + 1;
@@ -261,7 +261,7 @@ function headerIn({ petstore, format, store, file, batch, at }: Record<string, u
   return { store, file: whole.read(file), batch: whole.read(batch), at: whole.read(at) };
 }
 
-/** The columns that a header names; a header of the first versions names none. Throws if this version does not know one. */
+/** The columns that a header names; the first versions named none. Throws if this version does not know one. */
 function columnsIn({ columns = [] }: Record<string, unknown>): unknown[] {
   const named = list(columns);
   const unknown = named.filter((column) => !COLUMNS.includes(column as string));

@@ -45,9 +45,9 @@ export const TABLES = {
     revokedAt: optional(moment),
   }),
   /**
-   * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`. `keyId`:
-   * of the API key, or 0 for a command of the operator. `digest`: of the request, since the same Idempotency-Key with
-   * another request is refused.
+   * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`.
+   * `keyId`: of the API key, or 0 for a command of the operator. `digest`: of the request, since the same
+   * Idempotency-Key with another request is refused.
    */
   replays: table({
     id: text(600),
@@ -121,7 +121,7 @@ export interface CountedTable<R extends Row> extends PagedTable<R> {
   /** The highest id that was ever given. */
   readonly lastId: number;
   page(options: { after?: number; limit: number; status?: string }): Page<R>;
-  /** Changes with every change of a row in the block: text that was made of the block is valid until then. 0: no rows. */
+  /** Changes with every change in the block: text that was made of it is valid until then. 0: it has no rows. */
   blockRevision(block: number): number;
 }
 /** For speed: lists keep the text of so many rows, a block, as one string. Block 0 has the ids from 1 on. */
@@ -161,7 +161,7 @@ export interface Transaction {
   readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
-  /** `undurable`: what this batch has put so far, which the reads do not show yet. `pending`: at most so many, at no cost. */
+  /** `undurable`: what this batch has put, which the reads do not show yet. `pending`: at most so many, at no cost. */
   readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[]; readonly pending: number };
   readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
 }

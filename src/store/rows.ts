@@ -27,8 +27,9 @@ function setAt<T>(array: T[], index: number, value: T, filler: T): void {
 type Block<R> = (R | undefined)[];
 
 /**
- * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes almost no memory. Rows can
- * also be found by other values than their ids, each of which belongs to one row at most: `valuesOf` says which a row has.
+ * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes almost no memory. Rows
+ * can also be found by other values than their ids, each of which belongs to one row at most: `valuesOf` says which a
+ * row has.
  */
 export class CountedRows<R extends CountedRow, V = never> implements MemoryTable<R> {
   size = 0;
@@ -198,11 +199,11 @@ function indexAfter(ids: readonly Id[], id: Id): number {
 }
 
 /**
- * The replays of Idempotency-Keys. A replay that is 24 hours old counts as absent at once, and leaves memory with a later
- * batch. The log does not say so: whoever reads it sees that the replay has ended.
+ * The replays of Idempotency-Keys. A replay that is 24 hours old counts as absent at once, and leaves memory with a
+ * later batch. The log does not say so: whoever reads it sees that the replay has ended.
  *
- * They stand in the order in which they were put. The replays of one API key are therefore in the order of their moments:
- * an extra that moves a moment moves all of that key's.
+ * They stand in the order in which they were put. The replays of one API key are therefore in the order of their
+ * moments: an extra that moves a moment moves all of that key's.
  */
 export class Replays extends MapRows<Replay> {
   readonly #now: () => number;

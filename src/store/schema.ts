@@ -1,7 +1,7 @@
 /**
- * How a table is described, once for both engines. A column says how a member of a row is checked, and how it is written as
- * JSON. A row is checked when it is put, by the same rules as when it is read back: so no row is acknowledged that a later
- * start would refuse.
+ * How a table is described, once for both engines. A column says how a member of a row is checked, and how it is written
+ * as JSON. A row is checked when it is put, by the same rules as when it is read back: so no row is acknowledged that a
+ * later start would refuse.
  */
 import { type Int64, MAX_INT64, MIN_INT64, parseInt64 } from '../json/int64.ts';
 

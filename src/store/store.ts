@@ -1,7 +1,7 @@
 /**
- * Group commit, for both engines: the transactions that wait become one batch, which is made durable as a whole. They run
- * one after the other, each on the rows as the ones before it leave them. One that throws changes nothing, and the others
- * go on.
+ * Group commit, for both engines: the transactions that wait become one batch, which is made durable as a whole. They
+ * run one after the other, each on the rows as the ones before it leave them. One that throws changes nothing, and the
+ * others go on.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
 import type { Log } from './engine.ts';
@@ -22,9 +22,9 @@ const WARN_AGAIN_BELOW = 0.7;
 const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
- * How an engine commits a batch. It brings the tables up to date, calls `decide`, which runs the transactions that wait and
- * returns what they change, makes these changes durable, and applies them to the tables. It calls `decide` once, or rejects
- * before it does. It rejects with a StoreError.
+ * How an engine commits a batch. It brings the tables up to date, calls `decide`, which runs the transactions that wait
+ * and returns what they change, makes these changes durable, and applies them to the tables. It calls `decide` once, or
+ * rejects before it does. It rejects with a StoreError.
  */
 export type Commit = (decide: () => Changes) => Promise<void>;
 
@@ -105,8 +105,8 @@ export class GroupCommitStore implements Store {
   }
 
   /**
-   * For speed: waits a few turns of the event loop for as long as more transactions come. Clients that were answered together
-   * write again at about the same time, and then share one batch.
+   * For speed: waits a few turns of the event loop for as long as more transactions come. Clients that were answered
+   * together write again at about the same time, and then share one batch.
    */
   async #gather(): Promise<void> {
     let before = -1;
@@ -118,9 +118,9 @@ export class GroupCommitStore implements Store {
   }
 
   /**
-   * Runs the transactions that wait, and returns what they change. A transaction that may have seen rows which are not durable
-   * yet joins the batch, and is answered with it. Before the first change there are no such rows: those that ran by then are
-   * answered at once.
+   * Runs the transactions that wait, and returns what they change. A transaction that may have seen rows which are not
+   * durable yet joins the batch, and is answered with it. Before the first change there are no such rows: those that ran
+   * by then are answered at once.
    */
   #decide(batch: Answer[]): Changes {
     const draft = new Draft(this.#options.tables, this.#options.maxBytes);

@@ -8,8 +8,8 @@ import type { TableSchema } from './schema.ts';
 import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
 
 /**
- * The most bytes that one transaction puts. A batch that is almost full (`FULL_BATCH_BYTES`) still takes a transaction of
- * this size, and its line is then no longer than `MAX_LINE_BYTES`, the longest that is read.
+ * The most bytes that one transaction puts. A batch that is almost full (`FULL_BATCH_BYTES`) still takes a transaction
+ * of this size, and its line is then no longer than `MAX_LINE_BYTES`, the longest that is read.
  */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 

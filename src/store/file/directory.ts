@@ -44,7 +44,7 @@ export class Directory {
   /** `LOCK`, which is locked as long as this is open; undefined: opened to read. */
   readonly #lock: number | undefined;
 
-  /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
+  /** Takes the lock. Who only reads takes none: it works beside a running server, and on a read-only disk. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
     const names = disk.list(path) ?? [];
     disk.mustBeOurs(path, (name) => isOfStore(name) || name === SOCKET);

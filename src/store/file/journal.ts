@@ -12,8 +12,8 @@
  *
  * Compaction writes a snapshot into a file under a temporary name, while batches go on into the old file. Then it copies
  * the tail of the old file, which is what was written after the snapshot; the last of it while no batch is written. It
- * syncs the new file, gives it its name, writes `LOCK`, and removes the old file. If a write fails before the file has its
- * name, only the compaction ends. The first file of a store is written in the same way.
+ * syncs the new file, gives it its name, writes `LOCK`, and removes the old file. If a write fails before the file has
+ * its name, only the compaction ends. The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { batchLine, type Header, type LogFile, snapshotLines } from '../log-format.ts';
@@ -54,9 +54,7 @@ export class Journal {
   #compaction: Promise<string> | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
 
-  /**
-   * The first call must be `resume` with the file of this header, or `compact`, which writes the file with the next number.
-   */
+  /** The first call must be `resume` with the file of this header, or `compact`, which writes the next file. */
   constructor(directory: Directory, tables: Tables, header: Header, options: JournalOptions = {}) {
     this.#directory = directory;
     this.#tables = tables;
