@@ -89,14 +89,12 @@ export class RowTexts<R extends Pet | Order> {
 
   /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
   one(id: number): Reply | undefined {
-    const number = blockOf(id);
-    if (this.#table.blockRevision(number) === 0) return undefined; // it has no rows: no text is kept for it
-    const { text, offsets, tags } = this.#block(number);
+    const row = this.#table.get(id);
+    if (row === undefined) return undefined;
+    const { text, offsets, tags } = this.#block(blockOf(id));
     const index = indexInBlock(id);
-    const [start, end] = [offsets[index], offsets[index + 1]];
-    if (start === end) return undefined;
-    const etag = (tags[index] ??= etagOf(this.#json(this.#table.get(id) as R)));
-    return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), [], etag);
+    const etag = (tags[index] ??= etagOf(this.#json(row)));
+    return bytesReply(200, JSON_UTF_8, text.slice(offsets[index], offsets[index + 1] - 1), [], etag);
   }
 
   /** A page by status is put together row by row, since its rows lie anywhere in their blocks. */

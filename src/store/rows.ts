@@ -52,16 +52,16 @@ export class CountedRows<R extends CountedRow, V = never> implements MemoryTable
     return this.#byValue.get(value);
   }
 
-  get(id: Id): R | undefined {
-    return this.#blocks[blockOf(id as number)]?.[indexInBlock(id as number)];
+  get(id: number): R | undefined {
+    return this.#blocks[blockOf(id)]?.[indexInBlock(id)];
   }
 
   put(row: R): R | undefined {
     return this.#set(row.id, row);
   }
 
-  delete(id: Id): R | undefined {
-    return this.#set(id as number, undefined);
+  delete(id: number): R | undefined {
+    return this.#set(id, undefined);
   }
 
   clear(): void {

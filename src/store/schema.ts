@@ -21,8 +21,8 @@ const wrong = (must: string): never => {
 
 export function integer(min: number, max: number): Column<number> {
   const read = (value: unknown): number =>
-    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
-      ? (value as number)
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
+      ? value
       : wrong(`an integer from ${min} to ${max}`);
   return { kind: 'integer', read, json: String };
 }
@@ -39,7 +39,7 @@ export function text(maxUnits: number): Column<string> {
 }
 
 export function enumOf<T extends string>(values: readonly T[]): Column<T> {
-  const read = (value: unknown): T => (values.includes(value as T) ? (value as T) : wrong(`one of ${values}`));
+  const read = (value: unknown): T => values.find((one) => one === value) ?? wrong(`one of ${values}`);
   return { kind: 'text', read, json: (value) => `"${value}"` };
 }
 
@@ -50,7 +50,7 @@ export function enumOf<T extends string>(values: readonly T[]): Column<T> {
 export const int64: Column<Int64> = {
   kind: 'integer',
   read(value) {
-    if (Number.isSafeInteger(value)) return value as number;
+    if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
     const big = typeof value === 'string' ? parseInt64(value) : value;
     const fits = typeof big === 'bigint' && big >= MIN_INT64 && big <= MAX_INT64 && !Number.isSafeInteger(Number(big));
     return fits ? big : wrong('a 64-bit integer: a bigint only where a number is not exact');
@@ -93,7 +93,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
     columns: columns as TableSchema<RowOf<C>>['columns'],
     names: members.flatMap(({ name, column }) => [name, ...(column.names ?? []).map((inner) => `${name}.${inner}`)]),
     read(given) {
-      const row = objectIn(given, 'a row') as Record<string, unknown>;
+      const row = objectIn(given, 'a row');
       for (const { name, column } of members) {
         try {
           const given = row[name];
@@ -124,7 +124,7 @@ export function listOf<R extends object>(schema: TableSchema<R>): Column<readonl
 }
 
 /** The object that a value is. `what`: for the message if it is none. */
-export function objectIn(value: unknown, what: string): object {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+export function objectIn(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new Error(`${what} must be an object`);
 }

@@ -9,7 +9,6 @@ import {
   type Row,
   type Rows,
   schemaOf,
-  TABLE_NAMES,
   type TableName,
 } from './model.ts';
 import { CountedRows, MapRows, type MemoryTable, Replays } from './rows.ts';
@@ -96,14 +95,19 @@ export class Tables implements Reads {
 
   /** Replays that have ended are left out. */
   snapshot(now: number): Snapshot {
-    const rows = Object.fromEntries(
-      TABLE_NAMES.map((name) => [name, this.of(name).all()]),
-    ) as unknown as Snapshot['rows'];
-    return { lastIds: this.lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, now)) } };
+    const rows = {
+      pets: this.pets.all(),
+      orders: this.orders.all(),
+      categories: this.categories.all(),
+      keys: this.keys.all(),
+      replays: this.replays.all().filter((one) => !hasEnded(one, now)),
+      usage: this.usage.all(),
+    };
+    return { lastIds: this.lastIds, rows };
   }
 
   get lastIds(): Record<Counted, number> {
-    return Object.fromEntries(COUNTED.map((name) => [name, this[name].lastId])) as Record<Counted, number>;
+    return { pets: this.pets.lastId, orders: this.orders.lastId, keys: this.keys.lastId };
   }
 
   /** A row is no longer there. */
