@@ -57,7 +57,7 @@ const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4
 /** Makes a text from outside safe for a terminal. JSON stays valid, and parses to the same values. */
 export const visible = (text: string): string => text.replace(UNSEEN, escaped);
 
-/** Visible ASCII only: a quick test, which most texts pass, so that the slow replacements are skipped. */
+/** For speed: most texts are visible ASCII, and need no replacement. */
 const IS_SEEN = /^[ -~]*$/;
 
 /** Like `visible`, but a tab and a line feed are escaped too. */

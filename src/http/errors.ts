@@ -33,7 +33,7 @@ export type ErrorCode = keyof typeof CATALOGUE;
 /** Headers as `writeHead` takes them: name, value, name, value. */
 export type HeaderList = readonly string[];
 
-/** A refusal. Not an Error: it is no bug, and to record a stack would cost more than to send the reply. */
+/** A refusal. For speed it is no Error: to record a stack would cost more than to send the reply. */
 export class ApiError {
   readonly code: ErrorCode;
   readonly message: string;

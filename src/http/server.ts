@@ -69,12 +69,12 @@ export class HttpServer {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-      keepAliveTimeout: 0, // `#look` ends unused connections: node:http would set two timers for each request
+      keepAliveTimeout: 0, // for speed: `#look` ends unused connections; node:http would set two timers for each request
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
       noDelay: true,
-      optimizeEmptyRequests: true, // a request without a body is no stream; Node 20 does not know this
+      optimizeEmptyRequests: true, // for speed: a request without a body is no stream; Node 20 does not know this
     };
     const server = createServer(settings);
     this.server = server;
