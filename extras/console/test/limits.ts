@@ -39,7 +39,6 @@ describe('the console under limits', { skip }, () => {
       /429 The service asks to wait\s+The limit of 3 requests a \w+ is used up\. This page sends nothing[\s\S]*:\d\d/,
     );
     assert.equal(await ui.rowOf('Bello').count(), 1, 'what was shown stays');
-    await ui.shoot('limited');
     await ui.isAccessible('429', '#banner');
     assert.equal(await isWaiting(ui), true);
     const before = await ui.exchanges().count();
