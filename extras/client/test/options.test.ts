@@ -3,11 +3,25 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import test from 'node:test';
+import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Fetch, PetstoreClient } from '../client.ts';
-import { all, created, failure, harness, inTurn, json, KEY, never, newPet, REX, refusal, until } from './proxy.ts';
+import {
+  all,
+  created,
+  failure,
+  harness,
+  inTurn,
+  json,
+  KEY,
+  never,
+  newPet,
+  REX,
+  refusal,
+  retryAfter,
+  until,
+} from './proxy.ts';
 
 test('an address or key of the wrong form is refused at once, and the key is not shown', async (t) => {
   for (const baseUrl of ['ftp://x/v1', 'http://u@x/v1', 'http://x/v1?a', 'http://x/v1#a', 'v1', undefined]) {
@@ -120,11 +134,16 @@ test('a signal, or close, ends what is under way, what waits, and what comes aft
   }
 });
 
-test('one signal ends any number of calls, and Node warns of none', async (t) => {
+function warningsOfNode(t: TestContext): Error[] {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on('warning', note);
   t.after(() => process.off('warning', note));
+  return warnings;
+}
+
+test('one signal ends any number of calls, and Node warns of none', async (t) => {
+  const warnings = warningsOfNode(t);
   const { client, proxy } = await harness(t, () => never());
   const stop = new AbortController();
   const calls = Array.from({ length: 20 }, () => failure(client.getOrder(1, { signal: stop.signal })));
@@ -132,6 +151,17 @@ test('one signal ends any number of calls, and Node warns of none', async (t) =>
   stop.abort();
   assert.deepEqual(new Set((await Promise.all(calls)).map(({ code }) => code)), new Set(['aborted']));
   await new Promise(setImmediate);
+  assert.deepEqual(warnings, []);
+});
+
+test('a call may wait any number of times, and Node warns of none', async (t) => {
+  const warnings = warningsOfNode(t);
+  const { proxy } = await harness(t, inTurn(refusal(503, 'unavailable', retryAfter(1)), created));
+  const { setTimeout: wait } = globalThis;
+  t.mock.method(globalThis, 'setTimeout', (run: () => void, ms = 0) => wait(run, ms < 5_000 ? ms / 20 : ms));
+  const client = new PetstoreClient({ baseUrl: proxy.url, key: KEY }); // in real time, where each timer is early
+  t.after(() => client.close());
+  assert.deepEqual(await client.createPet(newPet), REX);
   assert.deepEqual(warnings, []);
 });
 
