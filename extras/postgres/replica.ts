@@ -18,9 +18,10 @@ const TAIL = `SELECT batch, id, CASE WHEN batch > $1 THEN rows END AS rows FROM 
 
 export class Replica {
   readonly tables = new Tables();
+  /** The last batch that is in them. */
+  at: Position = { batch: -1, id: '' };
   readonly #address: Address;
   readonly #onFatal: (error: Error) => void;
-  #at: Position = { batch: -1, id: '' };
   #loading: Promise<unknown> | undefined;
   #failure: StoreError | undefined;
 
@@ -30,21 +31,17 @@ export class Replica {
     this.tables.now = now;
   }
 
-  get at(): Position {
-    return this.#at;
-  }
-
   /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
   async load(): Promise<string> {
     const { store, at, lastIds, rows } = await withSession(this.#address, readAll);
-    if (at.batch <= this.#at.batch) return store; // writes have gone on meanwhile
+    if (at.batch <= this.at.batch) return store; // writes have gone on meanwhile
     this.tables.bytes = 0;
     for (const name of TABLE_NAMES) {
       this.tables.of(name).clear();
       this.tables.load(name, rows[name], at.batch);
     }
     this.tables.begin(lastIds);
-    this.#at = at;
+    this.at = at;
     return store;
   }
 
@@ -53,7 +50,7 @@ export class Replica {
    * that has waited for a lock does not see what was committed meanwhile.
    */
   async query(session: Session, ...statements: Statement[]): Promise<Result[]> {
-    const from = this.#at; // it moves meanwhile: takes and batches are on two sessions
+    const from = this.at; // it moves meanwhile: takes and batches are on two sessions
     const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
@@ -74,14 +71,14 @@ export class Replica {
 
   /** Applies a batch that this replica has written, unless the tail has brought it meanwhile. */
   apply(at: Position, changes: Changes): void {
-    if (at.batch !== this.#at.batch + 1) return;
+    if (at.batch !== this.at.batch + 1) return;
     this.tables.apply(changes, at.batch);
-    this.#at = at;
+    this.at = at;
   }
 
   #applyNext(at: Position, line: string): void {
-    if (at.batch <= this.#at.batch) return;
-    if (at.batch !== this.#at.batch + 1) throw damaged(`batch ${this.#at.batch + 1} is missing`);
+    if (at.batch <= this.at.batch) return;
+    if (at.batch !== this.at.batch + 1) throw damaged(`batch ${this.at.batch + 1} is missing`);
     try {
       const content = decodeLine(Buffer.from(line));
       if (content === undefined) throw new Error('it is not as it was written');
