@@ -86,14 +86,15 @@ onDatabase('replicas on one database', (database) => {
     const [{ limiter }] = await replicas(t, 1);
     for (let turns = 0; turns < 8; turns++) {
       const took: number[] = [];
-      for (let n = 0; n < 4; n++) {
+      for (let n = 0; n < 10; n++) {
         await limiter.refresh!();
         for (let turn = 0; turn < turns; turn++) await undefined;
         const began = performance.now();
         await limiter.refresh!();
         took.push(performance.now() - began);
       }
-      assert.ok(took[2] < 250 || took[3] < 250, `${turns} turns behind: ${took} ms, as if it waited for the heartbeat`);
+      const quickest = Math.min(...took.slice(1)); // the heartbeat may come at any time in the first
+      assert.ok(quickest < 250, `${turns} turns behind: ${took} ms, as if each waited for the heartbeat`);
     }
   });
 
