@@ -95,12 +95,15 @@ export function command<O extends Options>(name: string, help: string, definitio
     if (misfit !== undefined) throw new CommandError(EXIT.usage, misfit);
     return values;
   };
+  const procedure =
+    definition.procedure ?? (work && { takes: own, work: (context, given) => work(context, read(given)) });
   return {
     ...definition,
     name,
     help,
-    options: { ...own, ...(access && STORE), ...(access === 'create' && BOUND) },
-    procedure: definition.procedure ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
+    // `restore` alone creates a store that it does not open: it takes a backup of any size.
+    options: { ...own, ...(access && STORE), ...(access === 'create' && procedure && BOUND) },
+    procedure,
     prepare(given) {
       const values = read(given);
       const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));

@@ -116,6 +116,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', '--port 1 --port=2', /--port is given twice/],
     ['serve', 'now', /"now" is one argument too many/],
     ['serve', '-- --port', /"--port" is one argument too many/],
+    ['restore', 'b --max-store-mb 1', /there is no option "--max-store-mb"/],
     ['serve', '--lab', /there is no option "--lab"/],
     ['keys revoke', `ps_live_${'x'.repeat(36)}`, /ID cannot be "ps_live_\[hidden\]"/],
     ['serve', `--ps_live_${'x'.repeat(36)}`, /no option "--ps_live_\[hidden\]"/],
