@@ -66,9 +66,9 @@ export class Body {
   }
 
   /**
-   * Reads no further until the refusal is due, which drops the rest: else a client that leaves the replies before it
-   * unread could send on for ever. Not at once: the stream of the body asks for more in the next tick, and node:http at
-   * the end of the packet, and either would take the pause back.
+   * Reads no further until the refusal is sent, which drops the rest: otherwise a client that leaves earlier replies
+   * unread could send for ever. It waits for `setImmediate`, since the stream of the body resumes the socket in the next
+   * tick, and node:http at the end of the packet.
    */
   #pause(socket: Socket): void {
     if (this.#isPausing) return;

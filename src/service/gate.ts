@@ -36,8 +36,8 @@ export class Gate {
   }
 
   /**
-   * Takes a token of the caller, and notes in the exchange what the limits then say. `refusal`: they do not admit it.
-   * Throws if there is no valid key.
+   * Takes a token of the caller, and sets the limit headers of the exchange. Returns the caller, and a refusal if the
+   * limits do not admit the request. Throws if there is no valid key.
    */
   async identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
     const { authorization } = exchange.request.headers;

@@ -98,9 +98,8 @@ export class GroupCommitStore implements Store {
     } catch (error) {
       this.#warnIfFull(error);
       for (const answer of batch) answer(error as Error);
-      if (batch.length > 0) return;
-      // It has failed before it decided: all transactions still wait.
-      for (const { reject } of this.#waiting.splice(0)) reject(error);
+      // If it failed before it decided, all transactions still wait.
+      if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
     }
   }
 
