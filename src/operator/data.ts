@@ -54,7 +54,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 
 /** Writes a new file, which gets its name only when it is complete and durable. */
 async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
-  if (existsSync(file)) throw new Error(`${file} exists`);
+  if (existsSync(file)) throw new Error(`${file} exists already: name another file`);
   const path = resolve(file);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.

@@ -170,7 +170,7 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
   const { cwd, at, run, done } = await workplace(t);
   await done('keys create --plan free');
   await writeFile(at('there'), 'x');
-  assert.equal((await run('backup there')).stderr, 'there exists\n');
+  assert.equal((await run('backup there')).stderr, 'there exists already: name another file\n');
   assert.match((await run('backup none/b')).stderr, /^none\/b: no such file or directory\n$/);
   assert.match(
     (await run('backup data/store-000002.jsonl')).stderr,
