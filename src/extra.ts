@@ -14,7 +14,7 @@ export interface Extra {
   /** Options that `serve` takes too. */
   readonly options?: Options;
   /** What of these options does not fit together, in words. */
-  fits?(settings: AllSettings): string | undefined;
+  misfit?(settings: AllSettings): string | undefined;
   /** What it adds to a server whose store is open. */
   serve?(opening: Opening): Addition | undefined | Promise<Addition | undefined>;
   /** Another place for the store than a directory: what `--store URL` names. */

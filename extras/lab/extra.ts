@@ -13,7 +13,8 @@ const options = { lab: flag('serve /lab, to try clients with faults and time (ne
 
 export const lab: Extra = {
   options,
-  fits: ({ lab, environment }) => (lab && environment !== 'staging' ? '--lab needs --environment staging' : undefined),
+  misfit: ({ lab, environment }) =>
+    lab && environment !== 'staging' ? '--lab needs --environment staging' : undefined,
   serve: async (opening) => (opening.settings.lab ? (await commands()).openLab(opening) : undefined),
   commands: [
     command('lab', 'try a client: the service with its lab, the built-in example and a key', {

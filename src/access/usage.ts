@@ -45,7 +45,7 @@ export class MemoryLimiter implements Limiter {
     return look(this.#account(key.id), key, this.#store.now());
   }
 
-  /** The account changes when that is durable; until then requests are counted in it as before. */
+  /** The account changes when that is durable. `work` runs again then: requests were counted meanwhile. */
   change({ id }: ApiKey, work: (account: Readonly<Account>) => Account): Promise<void> {
     return this.#inOrder(async () => {
       const account = this.#account(id);

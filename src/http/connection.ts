@@ -50,9 +50,9 @@ export class Connection {
   #dropped = 0;
   /** The bytes that had been read when the newest reply left. */
   #bytesOfRequests = 0;
-  /** Since when nothing has come after so many bytes. */
+  /** How many bytes of requests there were at the last look, and since when. */
   #unused = { bytes: 0, since: 0 };
-  /** Since when the client has taken no more than so many bytes; -1: not looked at yet. */
+  /** How many bytes the client had taken at the last look, and since when; -1: not looked at yet. */
   #taken = { bytes: -1, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {

@@ -87,7 +87,7 @@ export function fromParserError(error: Error & { code?: string; rawPacket?: Buff
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
       const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
-      // True if the parser gave up in a request line: the name of a header is not followed by a space.
+      // The line in which the parser gave up is a request line if a space follows its first word: no header has one there.
       const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
       return isTarget ? uriTooLong() : headersTooLarge();
     }

@@ -69,7 +69,7 @@ export class HttpServer {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-      keepAliveTimeout: 0, // for speed: `#look` ends unused connections; node:http would set two timers for each request
+      keepAliveTimeout: 0, // for speed: `#watch` ends unused connections; node:http would set two timers for each request
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
@@ -81,7 +81,7 @@ export class HttpServer {
     server.maxConnections = maxConnections;
     server.maxRequestsPerSocket = 0;
     server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
-    server.timeout = 0; // `#look` ends the connections of clients that do not read
+    server.timeout = 0; // `#watch` ends the connections of clients that do not read
     // Not in the documents of Node: without it, a client that has ended its side gets no reply (`nc -N`).
     Object.assign(server, { httpAllowHalfOpen: true });
     server.on('connection', (socket) => this.#accept(socket));
@@ -92,7 +92,7 @@ export class HttpServer {
     server.on('checkExpectation', (message, res) => server.emit('request', message, res));
     server.on('connect', (_, socket: Socket) => this.#refuse(this.open.get(socket), connectRefusal()));
     server.on('clientError', (error, socket: Socket) => this.#onBadInput(error, socket));
-    this.#look();
+    this.#watch();
   }
 
   /**
@@ -168,7 +168,7 @@ export class HttpServer {
   }
 
   /** Looks every second for unused connections and for clients that have stopped reading, and reports refused ones. */
-  #look(): void {
+  #watch(): void {
     const keepAliveMs = this.#options.keepAliveSeconds * 1_000;
     const mayReport = onceAMinute(() => this.#options.clock.now());
     let reported = 0;

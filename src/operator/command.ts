@@ -77,7 +77,7 @@ export interface Definition<O extends Options>
   /** Its own: `access` adds those that say where the store is. */
   readonly options: O;
   /** What does not fit together, in words. */
-  readonly fits?: (values: Values<NoInfer<O>>) => string | undefined;
+  readonly misfit?: (values: Values<NoInfer<O>>) => string | undefined;
   /** What is done where the store is open: in the running server, or in this process if none runs. */
   readonly work?: (context: Context, values: Values<NoInfer<O>>) => unknown;
   /** What this process does; by default it asks once. A result that is a text is printed as it is. */
@@ -88,11 +88,11 @@ const STORE = pick('data', 'store', 'json');
 const BOUND = pick('maxStoreMb');
 
 export function command<O extends Options>(name: string, help: string, definition: Definition<O>): Command {
-  const { options: own, access, fits, work, run } = definition;
+  const { options: own, access, misfit, work, run } = definition;
   const read = (given: Given) => {
     const values = check(own, given);
-    const misfit = fits?.(values);
-    if (misfit !== undefined) throw new CommandError(EXIT.usage, misfit);
+    const why = misfit?.(values);
+    if (why !== undefined) throw new CommandError(EXIT.usage, why);
     return values;
   };
   const procedure =

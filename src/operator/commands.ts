@@ -18,7 +18,7 @@ const COMMANDS: readonly Command[] = [
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     options: { ...pick('plan', 'name', 'perMinute', 'perDay'), environment: pick('keyEnvironment').keyEnvironment },
     access: 'create',
-    fits: keys.limitsFitPlan,
+    misfit: keys.misfitOfLimits,
     work: (context, wanted) => keys.createKey(context, wanted),
   }),
   command('keys find', 'read a key from standard input; show whose it is, and whether it works', {
@@ -61,7 +61,7 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
   command('keys plan', 'put a key on another plan; its used requests stay used', {
     options: { ...pick('id', 'perMinute', 'perDay'), plan: newPlan },
     access: 'write',
-    fits: keys.limitsFitPlan,
+    misfit: keys.misfitOfLimits,
     work: keys.setPlan,
   }),
   command('verify', 'read and check everything in the store; print counts and a digest', {
@@ -122,7 +122,7 @@ export function commandsWith(extras: readonly Extra[]): readonly Command[] {
   const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
   const server = command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', {
     options: { ...SERVE, ...added },
-    fits: (settings) => extras.map((extra) => extra.fits?.(settings)).find((misfit) => misfit !== undefined),
+    misfit: (settings) => extras.map((extra) => extra.misfit?.(settings)).find((why) => why !== undefined),
     run: (settings, { program }) => serve(settings, program),
   });
   return [server, ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];

@@ -17,7 +17,7 @@ interface Limits {
   perDay?: number;
 }
 
-export function limitsFitPlan({ plan, perMinute, perDay }: Limits): string | undefined {
+export function misfitOfLimits({ plan, perMinute, perDay }: Limits): string | undefined {
   if (plan !== 'enterprise') {
     return perMinute || perDay ? 'only the enterprise plan takes --per-minute and --per-day' : undefined;
   }
@@ -25,7 +25,7 @@ export function limitsFitPlan({ plan, perMinute, perDay }: Limits): string | und
   return perMinute > perDay ? `--per-minute ${perMinute} is more than --per-day ${perDay} allows` : undefined;
 }
 
-/** An enterprise key has both limits: `limitsFitPlan` has checked that. */
+/** An enterprise key has both limits: `misfitOfLimits` has checked that. */
 const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
   plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 

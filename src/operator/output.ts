@@ -99,7 +99,7 @@ function textOf(value: unknown): string {
 }
 
 /** `1 line`, `1,234 lines`. */
-export const counted = (number: number, one: string): string =>
+export const countOf = (number: number, one: string): string =>
   `${formatNumber(number)} ${number === 1 ? one : `${one}s`}`;
 
 let isBarShown = false;

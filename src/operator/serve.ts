@@ -60,13 +60,13 @@ async function start(
   const settings = { ...given, maxStoreMb: given.maxStoreMb ?? defaultStoreMb() };
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
-  const onReply = (summary: Summary) => {
+  const tellReply = (summary: Summary) => {
     metrics?.countReply(summary);
     if (accessLog) log.access(summary);
   };
+  const onReply = metrics || accessLog ? tellReply : undefined;
   const held = givenSocket();
-  const counted = metrics || accessLog ? onReply : undefined;
-  const service = new Service({ settings, clock, log, onReply: counted, waitsToOpen: held !== undefined });
+  const service = new Service({ settings, clock, log, onReply, waitsToOpen: held !== undefined });
 
   // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
   const early = held === undefined ? listen(service.server, { host, port }, log) : undefined;

@@ -74,7 +74,7 @@ export class Service {
   readonly #options: Options;
   readonly #http: HttpServer;
   readonly #gate: Gate;
-  readonly #extra: HeaderList;
+  readonly #corsHeaders: HeaderList;
   readonly #keepAlive: HeaderList;
   /** For speed: the id of a request is this random text and a number. */
   readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
@@ -88,7 +88,7 @@ export class Service {
     this.#options = options;
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
-    this.#extra = corsHeaders(settings.corsOrigin);
+    this.#corsHeaders = corsHeaders(settings.corsOrigin);
     this.#keepAlive = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${settings.keepAlive}`];
     this.#route([]);
     this.#http = new HttpServer({
@@ -141,7 +141,7 @@ export class Service {
   async #handle(request: Request): Promise<void> {
     const exchange = new Exchange(this.#newId(), request, this.#options.clock);
     const reply = await this.#serve(exchange);
-    const limitHeaders = exchange.limitHeaders ?? (await this.#look(request));
+    const limitHeaders = exchange.limitHeaders ?? (await this.#lookAtLimits(request));
     send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
     this.#report(exchange.connection, exchange.id, reply.status, exchange);
   }
@@ -156,14 +156,14 @@ export class Service {
       exchange.query = query;
       exchange.endpoint = (operation ?? shown)?.endpoints.get(request.method);
       checkMessage(request);
-      const isCounted = operation !== undefined || isUnder('/v1', path);
-      if (!isCounted) exchange.limitHeaders = [];
+      const isLimited = operation !== undefined || isUnder('/v1', path);
+      if (!isLimited) exchange.limitHeaders = [];
       const known = operation ?? shown;
       if (request.method === 'OPTIONS' && known !== undefined) {
         checkTargetAndExpect(request);
         return preflight(known.allow, this.#options.settings.corsOrigin);
       }
-      return await (isCounted ? this.#operate(exchange, operation) : this.#show(exchange, shown));
+      return await (isLimited ? this.#operate(exchange, operation) : this.#show(exchange, shown));
     } catch (error) {
       return this.#refusal(exchange, error);
     }
@@ -183,7 +183,7 @@ export class Service {
     const limiter = route?.endpoints.get(request.method)?.limiter ?? parts.limiter;
     const { caller, refusal } = await this.#gate.identify(exchange, callers, limiter);
     const answer = async () => {
-      if (refusal !== undefined) return errorReply(refusal);
+      if (refusal !== undefined) return errorReply(refusal); // not thrown above: `around` sees it too
       const { method, handler } = endpointAt(route, request);
       const isRead = method === 'GET';
       const body = isRead ? NO_BODY : await exchange.readBody();
@@ -218,14 +218,14 @@ export class Service {
   }
 
   /** The limit headers of a refusal that came before the limits were asked. */
-  #look(request: Request): HeaderList | Promise<HeaderList> {
+  #lookAtLimits(request: Request): HeaderList | Promise<HeaderList> {
     if (this.#parts === undefined) return this.#gate.lookByAddress(request.connection.socket, request);
     return this.#gate.look(request, this.#parts.callers, this.#parts.limiter);
   }
 
   /** The headers that depend on the request. */
   #about(id: string, limitHeaders: HeaderList, endpoint?: Endpoint): HeaderList {
-    return ['X-Request-Id', id, ...limitHeaders, ...(endpoint?.headers ?? []), ...this.#extra];
+    return ['X-Request-Id', id, ...limitHeaders, ...(endpoint?.headers ?? []), ...this.#corsHeaders];
   }
 
   #newId(): string {

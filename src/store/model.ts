@@ -97,7 +97,7 @@ export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name];
 
 export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= DAY_MS;
 
-/** The tables whose ids the store gives: 1, 2, 3, … An id is never given twice, whether its row is removed or not. */
+/** The tables whose ids the store gives: 1, 2, 3, … No id is given twice, though its row is removed; only `clear` begins again. */
 export const COUNTED = ['pets', 'orders', 'keys'] as const;
 export type Counted = (typeof COUNTED)[number];
 
@@ -161,7 +161,7 @@ export interface Transaction {
   readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
-  /** `undurable`: what this batch has put, which the reads do not show yet. `pending`: at most so many, at no cost. */
+  /** `undurable`: what this batch has put, which the reads do not show yet. `pending`: an upper bound of their number, at no cost. */
   readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[]; readonly pending: number };
   readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
 }

@@ -11,8 +11,9 @@ import { Draft } from './transaction.ts';
 
 /** The most transactions that wait. Further ones are refused. */
 const MAX_WAITING = 4_096;
-/** A batch waits for more transactions for so many turns of the event loop at most, and until it has so many. */
+/** How many turns of the event loop a batch waits for more transactions at most. */
 const MAX_GATHERING_TURNS = 5;
+/** With so many transactions it waits for no more. */
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
@@ -90,16 +91,16 @@ export class GroupCommitStore implements Store {
   }
 
   async #commitBatch(): Promise<void> {
-    const batch: Answer[] = [];
+    const answers: Answer[] = [];
     try {
-      await this.#options.commit(() => this.#decide(batch));
-      for (const answer of batch) answer();
+      await this.#options.commit(() => this.#decide(answers));
+      for (const answer of answers) answer();
       this.#warnIfNearlyFull();
     } catch (error) {
       this.#warnIfFull(error);
-      for (const answer of batch) answer(error as Error);
+      for (const answer of answers) answer(error as Error);
       // If it failed before it decided, all transactions still wait.
-      if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+      if (answers.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
     }
   }
 
@@ -121,7 +122,7 @@ export class GroupCommitStore implements Store {
    * durable yet joins the batch, and is answered with it. Before the first change there are no such rows: those that ran
    * by then are answered at once.
    */
-  #decide(batch: Answer[]): Changes {
+  #decide(answers: Answer[]): Changes {
     const draft = new Draft(this.#options.tables, this.#options.maxBytes);
     let ran = 0;
     for (const { work, resolve, reject } of this.#waiting) {
@@ -136,7 +137,7 @@ export class GroupCommitStore implements Store {
         // Why it throws may rest on rows that are lost with the batch.
         answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
       }
-      if (draft.hasChanges) batch.push(answer);
+      if (draft.hasChanges) answers.push(answer);
       else answer();
     }
     this.#waiting.splice(0, ran);

@@ -165,7 +165,7 @@ class CountedDraft<R extends CountedRow, V> extends DraftTable<R> {
     this.#lastId = table.lastId;
   }
 
-  /** Looks at all rows that the batch has put: as many as transactions may wait. If all of them do, that takes 80 ms. */
+  /** Looks at all rows that the batch has put: 80 ms for a full queue of transactions that all put and look. */
   find(value: V): R | undefined {
     for (const put of this.rows.values()) if (put && this.#table.valuesOf(put.row).includes(value)) return put.row;
     const found = this.clears ? undefined : this.#table.find(value);

@@ -1,4 +1,4 @@
-/** Every crash of a simulated disk; and with something forgotten, some crash must be noticed. */
+/** Crashes of a simulated disk at every moment; and with something forgotten, some crash must be noticed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DamagedError } from '../../src/store/engine.ts';
