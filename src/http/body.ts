@@ -5,7 +5,7 @@ import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MA
 
 /** The most memory of all bodies under way. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
-/** The most pieces of one body: each costs a call from the parser. So a larger body cannot come byte by byte. */
+/** The most pieces of one body: each costs a call from the parser. A body of more bytes must come in larger pieces. */
 const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const NO_BODY: Uint8Array = Buffer.alloc(0);

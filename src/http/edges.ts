@@ -84,7 +84,7 @@ function sentTwice({ rawHeaders, headers }: IncomingMessage): string | undefined
   return undefined;
 }
 
-/** Checks the length of the target, and `Expect`. Where a key is needed, the key and the limits are checked before. */
+/** Checks the length of the target, and `Expect`. Under `/v1` that comes after the key and the limits. */
 export function checkTargetAndExpect(request: Request): void {
   if (request.url.length > MAX_TARGET_CHARS) throw uriTooLong();
   if (request.expect !== undefined && request.expect !== CONTINUE) {

@@ -71,7 +71,10 @@ export interface Command {
   prepare(given: Given): (here: Here) => unknown;
 }
 
-/** How a command is defined. What it does gets the values of the options that it names: others do not compile. */
+/**
+ * How a command is defined. `work` and `run` get the values of the options that it names; to read another does not
+ * compile.
+ */
 export interface Definition<O extends Options>
   extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'procedure'> {
   /** Its own: `access` adds those that say where the store is. */

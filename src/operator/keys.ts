@@ -92,8 +92,9 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
 }
 
 /**
- * The key that has a secret with this digest. A secret that no longer works is found too, until `MAX_SECRETS` newer ones were
- * made. `works`: the server takes it, unless the key is banned; without a server, one of the key's environment would.
+ * The key that has a secret with this digest. A secret that no longer works is found too, until `MAX_SECRETS` newer ones
+ * were made. `works`: the running server takes it, unless the key is banned; if none runs, a server of the key's
+ * environment would.
  */
 export async function findKey(context: Context, { digest }: { digest: string }) {
   const { engine, environment } = context;

@@ -48,7 +48,7 @@ export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/
 export type Body = AsyncIterable<string | Uint8Array>;
 export const isBody = (result: unknown): result is Body => Symbol.asyncIterator in Object(result);
 
-/** Prints what is safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
+/** Prints what the caller has made safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
 export function print(chunk: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
     process.stdout.write(chunk, (error?: NodeJS.ErrnoException | null) => {

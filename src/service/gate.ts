@@ -137,8 +137,9 @@ export class LimitHeaders {
   }
 
   /**
-   * From the clock that counts (store time for keys, the monotonic clock for addresses), now at `at`, to the wall clock.
-   * Read anew only when it is clearly wrong: otherwise the reset of one window would jump to and fro by a second.
+   * What to add to a moment of the clock that counts (store time for keys, the monotonic clock for addresses) for the wall
+   * clock. `at`: the present of the former. It is read anew only when it is clearly wrong: otherwise the reset of one
+   * window would jump to and fro by a second.
    */
   #offset(of: 'key' | 'address', at: number): number {
     const now = this.#wall() - at;

@@ -28,7 +28,8 @@ export function healthEndpoints(unready: () => string | undefined): PublicEndpoi
     const why = unready();
     return why === undefined ? READY : errorReply(notNow(why));
   };
-  return [publicGet('/healthz', () => HEALTHY), publicGet('/readyz', readiness), publicGet('*', () => HEALTHY)]; // `OPTIONS *`
+  const star = publicGet('*', () => HEALTHY); // for `OPTIONS *`
+  return [publicGet('/healthz', () => HEALTHY), publicGet('/readyz', readiness), star];
 }
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \

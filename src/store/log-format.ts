@@ -136,7 +136,7 @@ const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lis
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
-  /** True if its header names all columns of this version. If not, new rows could look damaged to an older one. */
+  /** True if its header names all columns of this version. If not, rows of this version would look damaged to an older one. */
   readonly namesColumns: boolean;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
