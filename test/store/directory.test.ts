@@ -158,6 +158,26 @@ test('a renamed file is told as such, and LOCK that was lost or destroyed keeps 
   await refused(dir, /says that it is store-000002/, DamagedError);
 });
 
+test('a LOCK that names no store is no store, and is left as it is', async (t) => {
+  const dir = temporary(t);
+  const file = await newStore(dir);
+  const lock = join(dir, 'LOCK');
+  fs.rmSync(file);
+  fs.chmodSync(dir, 0o755);
+  for (const foreign of [fs.readFileSync(lock, 'latin1').replace('store', 'stone'), '1\n'.repeat(300)]) {
+    fs.writeFileSync(lock, foreign);
+    await refused(dir, /LOCK: it names no store/, DamagedError);
+    assert.equal(fs.readFileSync(lock, 'latin1'), foreign);
+  }
+  // As databases leave it beside their own files.
+  fs.truncateSync(lock);
+  fs.writeFileSync(join(dir, 'photo.jpg'), 'x');
+  await refused(dir, /holds no store, but "photo.jpg"/);
+  assert.equal(fs.statSync(dir).mode & 0o777, 0o755);
+  fs.rmSync(join(dir, 'photo.jpg'));
+  await (await openFileStore(dir, options)).close();
+});
+
 test('no file of another store is removed, also where LOCK is missing or destroyed', async (t) => {
   const [dir, otherDir] = [temporary(t), temporary(t)];
   const own = await newStore(dir);

@@ -22,7 +22,7 @@ const SOCKET = 'admin.sock';
 const OURS = /^store-(?!0+\.)(\d{6,15})\.jsonl(\.tmp)?$/;
 const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
-const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
+const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
 const MAX_HEADER_BYTES = 8 * 1024;
@@ -48,8 +48,11 @@ export class Directory {
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
     const names = disk.list(path) ?? [];
     disk.mustBeOurs(path, (name) => isOfStore(name) || name === SOCKET);
-    if (!names.some(isOfStore)) {
-      if (mustExist || readOnly) throw new NoStoreError(path);
+    if (!names.some(isOfStore) && (mustExist || readOnly)) throw new NoStoreError(path);
+    const lock = await readLock(disk, path);
+    if (currentIn(lock) === undefined && !names.some((name) => LIKE_OURS.test(name))) {
+      if (lock.length > 0)
+        throw new DamagedError(`${path}/${LOCK}`, 'it names no store, and there is no file of one', PUT_BACK);
       const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
       if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
     }
@@ -155,19 +158,25 @@ export class Directory {
     }
   }
 
-  /** What `LOCK` says; undefined: it was never written as a whole, or has been destroyed. */
   async #readCurrent(): Promise<Current | undefined> {
-    const { disk, path } = this;
-    const fd = disk.openToRead(`${path}/${LOCK}`);
-    if (fd === undefined) return undefined;
-    try {
-      const bytes = Buffer.alloc(CURRENT_BYTES);
-      const length = await disk.read(fd, bytes, 0);
-      const line = Buffer.from(bytes.toString('latin1', 0, length).trimEnd(), 'latin1');
-      const { store, file } = decodeLine(line) ?? {};
-      return typeof store === 'string' && typeof file === 'number' ? { store, file } : undefined;
-    } finally {
-      disk.close(fd);
-    }
+    return currentIn(await readLock(this.disk, this.path));
   }
+}
+
+/** The bytes of `LOCK`: none before it is first written, which is when the store has a file. */
+async function readLock(disk: Disk, path: string): Promise<Buffer> {
+  const bytes = Buffer.alloc(CURRENT_BYTES);
+  const fd = disk.openToRead(`${path}/${LOCK}`);
+  if (fd === undefined) return bytes.subarray(0, 0);
+  try {
+    return bytes.subarray(0, await disk.read(fd, bytes, 0));
+  } finally {
+    disk.close(fd);
+  }
+}
+
+/** What `LOCK` says; undefined: it was never written as a whole, or has been destroyed. */
+function currentIn(lock: Buffer): Current | undefined {
+  const { store, file } = decodeLine(Buffer.from(lock.toString('latin1').trimEnd(), 'latin1')) ?? {};
+  return typeof store === 'string' && typeof file === 'number' ? { store, file } : undefined;
 }
