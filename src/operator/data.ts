@@ -1,6 +1,6 @@
 /** The work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, fstatSync, linkSync, rmSync } from 'node:fs';
+import { createReadStream, existsSync, fstatSync, linkSync, lstatSync, rmSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Proof } from '../store/engine.ts';
@@ -54,7 +54,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 
 /** Writes a new file, which gets its name only when it is complete and durable. */
 async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
-  if (existsSync(file)) throw new Error(`${file} exists already: name another file`);
+  if (lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
   const path = resolve(file);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
@@ -70,7 +70,7 @@ async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Ar
     try {
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
-      linkSync(temporary, path); // fails if another process has taken the name meanwhile
+      link(temporary, path);
       incomplete = [temporary, path]; // the name may not be durable
       await realDisk.syncDirectory(dirname(path));
       incomplete = [temporary];
@@ -83,6 +83,16 @@ async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Ar
   } finally {
     remove();
     process.off('exit', remove);
+  }
+}
+
+/** Fails if another process has taken the name meanwhile. */
+function link(temporary: string, path: string): void {
+  try {
+    linkSync(temporary, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
+    throw new Error(`the file system of ${path} has no hard links: write to standard output, as in backup - > ${path}`);
   }
 }
 

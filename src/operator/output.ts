@@ -1,4 +1,5 @@
 /** What the operator is told: exit statuses, errors in words, results as text, and progress on a terminal. */
+import { fstatSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
@@ -48,13 +49,27 @@ export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/
 export type Body = AsyncIterable<string | Uint8Array>;
 export const isBody = (result: unknown): result is Body => Symbol.asyncIterator in Object(result);
 
+const STDOUT = 1;
+
+/** To a file, `process.stdout` of Node 20 writes once: on a disk that is nearly full the rest would be lost, unnoticed. */
+function writeWhole(bytes: Uint8Array, written: (error?: NodeJS.ErrnoException) => void): void {
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(STDOUT, bytes, at);
+    written();
+  } catch (error) {
+    written(error as NodeJS.ErrnoException);
+  }
+}
+
 /** Prints what the caller has made safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
 export function print(chunk: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(chunk, (error?: NodeJS.ErrnoException | null) => {
+    const written = (error?: NodeJS.ErrnoException | null) => {
       if (!error || error.code === 'EPIPE') resolve(!error);
       else reject(new CommandError(EXIT.failed, `standard output: ${error.message}`));
-    });
+    };
+    if (fstatSync(STDOUT).isFile()) writeWhole(Buffer.from(chunk), written);
+    else process.stdout.write(chunk, written);
   });
 }
 

@@ -140,6 +140,19 @@ test('a restore whose disk fails when all is there says so, and not that the dis
   assert.ok(whole > 0);
 });
 
+test('what does not fit into the file that takes standard output is no success', async (t) => {
+  const { at, run, done } = await workplace(t);
+  await done('keys create --plan free');
+  await writeFile(at('in'), ANIMAL.repeat(160));
+  await done('import in');
+  const before = ['bash', '-c', 'ulimit -f 8 && exec "$@" > out', 'bash'];
+  for (const line of ['backup -', 'export']) {
+    const { exit, stderr } = await run(line, { before });
+    assert.equal(exit, 1, `${line}: ${stderr}`);
+    assert.match(stderr, /standard output: EFBIG|standard output: .*too large/);
+  }
+});
+
 test('damage is refused with exit 3 by every command that reads, with file and offset', async (t) => {
   const { at, run, done } = await workplace(t);
   await writeFile(at('in'), `${ANIMAL}{"name":"n2","categoryId":1}\n`);
@@ -190,6 +203,8 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
     assert.match(ran.stderr, /signal/.test(fault) ? /^petstore backup was interrupted\n$/ : /^b: i\/o error\n$/, fault);
     assert.deepEqual((await readdir(cwd)).sort(), ['data', 'there', 'trace'], fault);
   }
+  const withoutLinks = await injected('link:error=EPERM', ['backup', 'b'], { cwd });
+  assert.match(withoutLinks.stderr, /has no hard links: write to standard output/);
 });
 
 test('a backup that fails leaves the one that has taken its name meanwhile', async (t) => {
