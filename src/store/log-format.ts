@@ -22,7 +22,7 @@ import { integer, objectIn, table } from './schema.ts';
 import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from './tables.ts';
 
 const FORMAT = 4;
-export const CUT_OR_RESTORE =
+const CUT_OR_RESTORE =
   'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
 /** A line of rows takes no more rows once it is this long: requests wait while a line is made. */

@@ -26,7 +26,7 @@ const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
 const MAX_HEADER_BYTES = 8 * 1024;
-const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
+export const MOVE_AWAY = 'Nothing was changed. If it is not of this store, or a copy of an older file, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
 const isOfStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/usage.ts';
 import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
-import { CUT_OR_RESTORE, type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
+import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
-import { Directory, fileName } from './directory.ts';
+import { Directory, fileName, MOVE_AWAY } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal, type JournalOptions } from './journal.ts';
 
@@ -91,10 +91,9 @@ export async function readStore(directory: Directory, tables: Tables): Promise<L
   try {
     const read = await readLog(path, piecesOf(disk, current.fd), tables);
     const { store, file } = read.header;
-    if (file !== current.file)
-      throw new DamagedError(path, `the file says that it is ${fileName(file)}`, CUT_OR_RESTORE);
     if (current.store !== undefined && current.store !== store)
-      throw new DamagedError(path, 'it is of another store', CUT_OR_RESTORE);
+      throw new DamagedError(path, 'it is of another store', MOVE_AWAY);
+    if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`, MOVE_AWAY);
     return read;
   } catch (error) {
     throw Object.assign(error as Error, { path }); // an error of the disk names no file
