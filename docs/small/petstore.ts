@@ -85,8 +85,8 @@ function findKey(header = ''): Key | Refusal {
   return keys.get(hash(text)) ?? new Refusal(401, 'invalid_api_key', 'This server does not know the API key.', invalid);
 }
 
-// Limits. Each window is fixed: it begins with the first request, and all requests are allowed again when it ends.
-// With a bucket that is refilled bit by bit, "3 requests remain until 12:00" would be untrue a second later.
+// Limits. Each window is a token bucket that is refilled whole: it begins with the first request, and is full again when
+// it ends. If it were refilled bit by bit, "3 requests remain until 12:00" would be untrue a second later.
 type Window = { name: string; limit: number; seconds: number; used: number; endsAt: number };
 const unused = (name: string, limit: number, seconds: number) => ({ name, limit, seconds, used: 0, endsAt: 0 });
 const ofKey = (perMinute: number, perDay: number) => [unused('minute', perMinute, 60), unused('day', perDay, 86_400)];
@@ -105,7 +105,7 @@ function windowsOf(caller: string, fresh: Window[]): Window[] {
 }
 
 const left = ({ limit, used }: Window) => limit - used;
-/** The window with the fewest requests left; on a tie the one that ends later. No other window refuses before it. */
+/** The window with the fewest requests left; on a tie the one that ends later. It is the one that refuses. */
 const tightest = (own: Window[]) => [...own].sort((a, b) => left(a) - left(b) || b.endsAt - a.endsAt)[0];
 const secondsTo = ({ endsAt }: Window) => Math.ceil((endsAt - Date.now()) / 1000);
 

@@ -1,7 +1,7 @@
 /**
- * The rate limits, as pure functions on one caller's account. Each caller has two token buckets, a minute and a day,
- * each refilled at once when its interval ends. A window opens full at the first request admitted in it, so that what
- * remains and when it resets are exact. No timer is needed: a window that has ended counts as unused.
+ * The rate limits, as pure functions on one caller's account. Each caller has two windows, a minute and a day. A window
+ * is a token bucket that is refilled whole: it begins with the first request admitted in it, and is full again when it
+ * ends. So what remains and when it resets are exact. No timer is needed: a window that has ended counts as unused.
  */
 import { DAY_MS, MINUTE_MS } from '../clock.ts';
 import type { ApiKey, Plan, Usage } from '../store/model.ts';
