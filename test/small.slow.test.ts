@@ -6,23 +6,29 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { EXERCISES, mended } from './mends.ts';
 import { temporary } from './program.ts';
 
 const cwd = fileURLToPath(new URL('../docs/small', import.meta.url));
 const NAMES = [...readFileSync(`${cwd}/README.md`, 'utf8').matchAll(/\| `([\w-]+)` \| `src\/[\w/.-]+` \| \d+ \|$/gm)];
 
-test('break.ts --of tries a copy that was mended', async (t) => {
-  const copy = join(await temporary(t), 'my.ts');
+test('break.ts --of accepts the mends of the exercises, and refuses half mends', { concurrency: 3 }, async (t) => {
   const small = readFileSync(`${cwd}/petstore.ts`, 'utf8');
-  for (const [text, verdict] of [
-    [small, 'broken'],
-    [small.replace(/(appendFileSync\(log, .*)\);/, '$1, { flush: true });'), 'kept'],
-  ]) {
-    writeFileSync(copy, text);
-    const words = [...process.execArgv, 'break.ts', 'power', '--of', copy];
-    const { stdout } = await promisify(execFile)(process.execPath, words, { cwd });
-    assert.match(stdout, new RegExp(`^power: ${verdict}: `));
-  }
+  const dir = await temporary(t);
+  const tries = Object.entries(EXERCISES).flatMap(([name, { right, half }]) => [
+    ...Object.entries(right).map(([what, edits]) => ({ name, what, edits, verdict: 'kept' })),
+    ...Object.entries(half).map(([what, edits]) => ({ name, what, edits, verdict: 'broken' })),
+  ]);
+  const tested = tries.map(({ name, what, edits, verdict }, index) =>
+    t.test(`${name}: ${what}: ${verdict}`, async () => {
+      const copy = join(dir, `${index}.ts`);
+      writeFileSync(copy, mended(small, edits));
+      const words = [...process.execArgv, 'break.ts', name, '--of', copy];
+      const { stdout } = await promisify(execFile)(process.execPath, words, { cwd });
+      assert.match(stdout, new RegExp(`^${name}: ${verdict}: `));
+    }),
+  );
+  await Promise.all(tested);
 });
 
 for (const [words, verdict] of [

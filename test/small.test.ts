@@ -11,6 +11,7 @@ import { transformSync } from 'esbuild';
 import { makeKey } from '../src/access/keys.ts';
 import { titleOf, tryRow } from './api/row.ts';
 import { GROUPS, type Row } from './api/table.ts';
+import { EXERCISES, linesOf } from './mends.ts';
 import { temporary } from './program.ts';
 import { written } from './written.ts';
 
@@ -90,5 +91,19 @@ test('it passes every row of the contract but those that its table counts', asyn
     .replace(/in one file of \d+ lines/, `in one file of ${lines} lines`)
     .replace(/passes the other \d+/, `passes the other ${passed}`)
     .replace(PROMISE, (_, row, name) => `${row} | ${failed.get(name)} |`);
+  written(new URL(`../${README}`, import.meta.url), counted);
+});
+
+/** A row of the second table of the README, up to its count: an exercise, and the lines of one answer. */
+const EXERCISE = /^(\| `([\w-]+)` \| .* \| )\d+(?= \| .* \|$)/gm;
+
+test('it counts the lines of one answer to each exercise', () => {
+  const text = read(README);
+  assert.deepEqual(
+    [...text.matchAll(EXERCISE)].map(([, , name]) => name),
+    Object.keys(EXERCISES),
+  );
+  const answerTo = (name: string) => Object.values(EXERCISES[name].right)[0];
+  const counted = text.replace(EXERCISE, (_, row, name) => `${row}${linesOf(answerTo(name))}`);
   written(new URL(`../${README}`, import.meta.url), counted);
 });

@@ -9,7 +9,16 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -93,15 +102,33 @@ async function start(dir: string, { key, first, before = [] }: StartOptions = {}
   };
 }
 
-/** A command of the full service. The small edition has none, and exits. */
-async function operate(...typed: string[]): Promise<void> {
+/** Runs a command of the full service, and resolves with what it prints. The small edition has none, and exits. */
+async function operate(...typed: string[]): Promise<string> {
   const [file, ...args] = [...command, source, ...typed];
-  await once(spawn(file, args), 'close');
+  const child = spawn(file, args);
+  let stdout = '';
+  child.stdout.on('data', (bytes) => (stdout += bytes));
+  await once(child, 'close');
+  return stdout;
+}
+
+/** Makes a second key for a server that has ended. The small edition takes the line of one that it made elsewhere. */
+async function secondKey(dir: string): Promise<string> {
+  if (options.full) return /ps_\w+/.exec(await operate('keys', 'create', '--plan', 'free', '--data', dir))![0];
+  const elsewhere = directory();
+  const { key, kill } = await start(elsewhere);
+  await kill();
+  appendFileSync(dataFile(dir), readFileSync(dataFile(elsewhere)));
+  return key;
 }
 
 const PET = '{"name":"Rex","categoryId":1}';
 const JSON_OF = (length: number) => `Content-Type: application/json\r\nContent-Length: ${length}\r\n`;
-const dayLeft = (reply: { headers: Headers }) => Number(/"day";r=(\d+)/.exec(reply.headers.get('ratelimit')!)?.[1]);
+/** What remains of the day's limit, and the seconds until it ends. */
+function dayOf(reply: { headers: Headers }) {
+  const [, left, seconds] = /"day";r=(\d+);t=(\d+)/.exec(reply.headers.get('ratelimit')!) ?? [];
+  return { left: Number(left), seconds: Number(seconds) };
+}
 const dataFile = (dir: string) =>
   join(
     dir,
@@ -167,16 +194,40 @@ const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?
 const CLOCK = `const now = Date.now; let ahead = 0;
   Date.now = () => now() + ahead; 
   process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('JUMPED'); });`;
-/** Loaded first: each sync of a file takes 50 ms, and prints a word before it is done. */
-const SYNCS = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
-  for (const name of ['fsync', 'fsyncSync', 'fdatasync', 'fdatasyncSync']) {
-    const real = fs[name];
-    fs[name] = (...args) => {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
-      fs.writeSync(2, 'SYNCED ');
-      return real(...args);
+/**
+ * Loaded first: each sync of a file takes half a second. When it has ended, a line in the file `record` has the inode of
+ * what was synced, and the length up to which it is on the disk: the one that it had when the sync began.
+ */
+const syncsIn = (record: string) => `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+  import { setTimeout as wait } from 'node:timers/promises';
+  const append = fs.appendFileSync;
+  const begin = ({ ino, size }) => () => append(${JSON.stringify(record)}, ino + ' ' + size + '\\n');
+  const handle = await fs.promises.open(process.execPath);
+  const handles = Object.getPrototypeOf(handle);
+  await handle.close();
+  for (const name of ['sync', 'datasync']) {
+    const [ofHandle, real, realSync] = [handles[name], fs['f' + name], fs['f' + name + 'Sync']];
+    handles[name] = async function () {
+      const end = begin(fs.fstatSync(this.fd));
+      await wait(500);
+      await ofHandle.call(this);
+      end();
+    };
+    fs['f' + name] = (fd, done) => {
+      const end = begin(fs.fstatSync(fd));
+      setTimeout(() => real(fd, (error) => { end(); done(error); }), 500);
+    };
+    fs['f' + name + 'Sync'] = (fd) => {
+      const end = begin(fs.fstatSync(fd));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      realSync(fd);
+      end();
     };
   }
+  fs.appendFileSync = (path, data, how) => {
+    append(path, data, how);
+    if (how?.flag === 'as') begin(fs.statSync(path))(); // the system has synced it
+  };
   syncBuiltinESMExports();`;
 
 async function afterClockJump(line: string) {
@@ -189,32 +240,49 @@ async function afterClockJump(line: string) {
 
 const BREAKS: Record<string, Break> = {
   async power() {
-    const { request, stderr, kill } = await start(directory(), { first: SYNCS });
-    const syncs = () => stderr().match(/SYNCED/g)?.length ?? 0;
-    await wait(100);
-    const before = syncs();
+    const [dir, record] = [directory(), join(directory(), 'syncs')];
+    writeFileSync(record, '');
+    const { request } = await start(dir, { first: syncsIn(record) });
     await request('POST /v1/pets', PET);
-    const during = syncs() - before;
-    await kill();
-    return seen(during > 0, `the 201 came after ${during} syncs`);
+    const { ino } = statSync(dataFile(dir));
+    const at = readFileSync(dataFile(dir)).indexOf('Rex'); // more may stand behind it, and not be synced yet
+    const syncs = [...readFileSync(record, 'utf8').matchAll(/^(\d+) (\d+)$/gm)];
+    const synced = Math.max(0, ...syncs.filter(([, file]) => file === `${ino}`).map(([, , length]) => Number(length)));
+    const saw = `when the 201 came, the first ${synced} bytes of the log were on the disk; the animal is at byte ${at}`;
+    return seen(at !== -1 && synced > at, saw);
   },
 
+  /** A crash can tear the last line alone. An earlier bad line is damage, and a start that skips it loses an animal. */
   async 'torn-line'() {
+    const animals = [1, 2, 3].map((n) => PET.replace('Rex', `Ré${n}`));
+    for (const cut of [5, 1]) {
+      const dir = directory();
+      const first = await start(dir);
+      for (const animal of animals) await first.request('POST /v1/pets', animal);
+      await first.kill();
+      truncateSync(dataFile(dir), statSync(dataFile(dir)).size - cut);
+      // What was torn must be gone from the file, and nothing else: the next line stands alone, and is read again.
+      const second = await start(dir, { key: first.key }).catch((error: Error) => error);
+      if (second instanceof Error) return seen(false, second.message);
+      const { text: added } = await second.request('POST /v1/pets', PET);
+      await second.kill();
+      const third = await start(dir, { key: first.key }).catch((error: Error) => error);
+      if (third instanceof Error) return seen(false, `after one more animal ${third.message}`);
+      const { text } = await third.request('GET /v1/pets');
+      if (!/^\[.*Ré1.*Ré2.*\]$/.test(text) || !text.endsWith(`${added}]`)) return seen(false, `what is left: ${text}`);
+      await third.kill();
+    }
     const dir = directory();
-    const first = await start(dir);
-    for (let n = 0; n < 2; n++) await first.request('POST /v1/pets', PET.replace('Rex', 'Ré'));
-    await first.kill();
-    const begun = readFileSync(dataFile(dir), 'utf8').split('\n').at(-2)!.slice(0, -5);
-    appendFileSync(dataFile(dir), begun);
-    // What was torn must be gone from the file, and nothing else: the next line stands alone, and is read again.
-    const second = await start(dir, { key: first.key }).catch((error: Error) => error);
-    if (second instanceof Error) return seen(false, second.message);
-    await second.request('POST /v1/pets', PET);
-    await second.kill();
-    const third = await start(dir, { key: first.key }).catch((error: Error) => error);
-    if (third instanceof Error) return seen(false, `after one more animal ${third.message}`);
-    const { text } = await third.request('GET /v1/pets');
-    return seen(JSON.parse(text).length === 3, `it starts again, and has ${JSON.parse(text).length} of 3 animals`);
+    const { request, kill, key } = await start(dir);
+    for (const animal of animals) await request('POST /v1/pets', animal);
+    await kill();
+    const lines = readFileSync(dataFile(dir), 'utf8').split('\n');
+    const damaged = lines.with(-3, lines.at(-3)!.slice(0, -5)).join('\n');
+    writeFileSync(dataFile(dir), damaged);
+    const again = await start(dir, { key }).catch((error: Error) => error);
+    if (!(again instanceof Error)) return seen(false, 'with half of a line before the last it starts all the same');
+    const isAsItWas = readFileSync(dataFile(dir), 'utf8') === damaged;
+    return seen(isAsItWas, `half of the last line is dropped, and half of one before it is refused: ${again.message}`);
   },
 
   async 'changed-byte'() {
@@ -275,23 +343,47 @@ const BREAKS: Record<string, Break> = {
     const first = await start(dir);
     const { text: one } = await first.request('POST /v1/pets', PET, under);
     await first.kill();
+    const otherKey = await secondKey(dir);
     const second = await start(dir, { key: first.key });
     const { text: other } = await second.request('POST /v1/pets', PET, under);
-    return seen(one === other, `sent once, and again after a crash: ${one} ${other}`);
+    if (one !== other) return seen(false, `sent once, and again after a crash: ${one} ${other}`);
+    const { text: order } = await second.request('POST /v1/store/orders', '{"petId":1}', under);
+    if (!order.includes('"petId":1')) return seen(false, `the same key at another path gets the first reply: ${order}`);
+    const authorization = `Bearer ${otherKey}`;
+    const { text: theirs } = await second.request('POST /v1/pets', PET, { ...under, authorization });
+    if (!theirs.includes('"id":2'))
+      return seen(false, `the same key of another caller gets the first reply: ${theirs}`);
+    await second.kill();
+
+    // As if the crash had come before the last line: the animal and its reply are both there, or neither is.
+    const cut = readFileSync(dataFile(dir), 'utf8').replace(/[^\n]*\n$/, '');
+    writeFileSync(dataFile(dir), cut);
+    const third = await start(dir, { key: otherKey });
+    const { text: again } = await third.request('POST /v1/pets', PET, under);
+    const { text: all } = await third.request('GET /v1/pets');
+    const isOnce = all.endsWith(`,${again}]`) && all.match(/"id"/g)?.length === 2;
+    return seen(isOnce, `sent by two callers, and by one of them again after a crash in between: ${all}`);
   },
 
   async 'restart-limits'() {
     const dir = directory();
     const first = await start(dir);
-    const before = dayLeft(await first.request('GET /v1/pets'));
-    await first.stop();
+    const one = dayOf(await first.request('GET /v1/pets'));
+    await wait(2_500); // a crash may lose what was counted in the second before it
+    await first.kill();
     const second = await start(dir, { key: first.key });
-    const after = dayLeft(await second.request('GET /v1/pets'));
-    return seen(after < before, `of the day ${before} remained, and ${after} do after a restart and one more request`);
+    const two = dayOf(await second.request('GET /v1/pets'));
+    await second.stop();
+    const third = await start(dir, { key: first.key });
+    const three = dayOf(await third.request('GET /v1/pets'));
+    const isCounted = two.left < one.left && three.left < two.left;
+    const isSameDay = two.seconds < one.seconds - 1 && three.seconds <= two.seconds;
+    const told = [one, two, three].map(({ left, seconds }) => `${left} for ${seconds} s`).join(', ');
+    return seen(isCounted && isSameDay, `of the day remained, before and after a crash and after a SIGTERM: ${told}`);
   },
 
   async clock() {
-    const after = dayLeft(await afterClockJump('GET /v1/pets'));
+    const { left: after } = dayOf(await afterClockJump('GET /v1/pets'));
     return seen(after === 998, `after two requests ${after} of 1000 remain, because the clock was set ahead between`);
   },
 
@@ -310,9 +402,15 @@ const BREAKS: Record<string, Break> = {
   },
 
   async int64() {
-    const { request } = await start(directory());
-    const { text } = await request('POST /v1/pets', '{"name":"Rex","categoryId":9007199254740993}');
-    return seen(text.includes('9007199254740993'), `9007199254740993 was sent, and came back in ${text}`);
+    const dir = directory();
+    const first = await start(dir);
+    const sent = '"name":"9007199254740993","categoryId":9007199254740993';
+    const { text } = await first.request('POST /v1/pets', `{${sent}}`);
+    if (!text.includes(sent)) return seen(false, `${sent} was sent, and came back in ${text}`);
+    await first.kill();
+    const { request } = await start(dir, { key: first.key });
+    const { text: read } = await request('GET /v1/pets');
+    return seen(read === `[${text}]`, `${sent} was sent, and came back after a restart in ${read}`);
   },
 
   async 'duplicate-member'() {
