@@ -190,10 +190,10 @@ function send(
 }
 const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?.length ?? 0;
 
-/** Loaded first: SIGUSR2 sets the machine's clock, as the program sees it, five years ahead. */
+/** Loaded first: SIGWINCH sets the machine's clock, as the program sees it, five years ahead. */
 const CLOCK = `const now = Date.now; let ahead = 0;
   Date.now = () => now() + ahead; 
-  process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('JUMPED'); });`;
+  process.on('SIGWINCH', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('JUMPED'); });`;
 /**
  * Loaded first: each sync of a file takes half a second. When it has ended, a line in the file `record` has the inode of
  * what was synced, and the length up to which it is on the disk: the one that it had when the sync began.
@@ -229,11 +229,31 @@ const syncsIn = (record: string) => `import fs from 'node:fs'; import { syncBuil
     if (how?.flag === 'as') begin(fs.statSync(path))(); // the system has synced it
   };
   syncBuiltinESMExports();`;
+/** Loaded first: each request has another address. SIGWINCH lets two minutes pass, and prints the bytes in use. */
+const ADDRESSES = `import { Server } from 'node:net'; import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  let asked = 0; let ahead = 0;
+  const get = () => [10, ++asked >> 16, (asked >> 8) & 255, asked & 255].join('.');
+  const { emit } = Server.prototype;
+  Server.prototype.emit = function (event, ...args) {
+    if (event === 'connection') Object.defineProperty(args[0], 'remoteAddress', { get });
+    return emit.call(this, event, ...args);
+  };
+  for (const clock of [Date, performance]) {
+    const now = clock.now.bind(clock);
+    clock.now = () => now() + ahead;
+  }
+  setFlagsFromString('--expose-gc');
+  process.on('SIGWINCH', () => {
+    ahead += 120_000;
+    runInNewContext('gc')();
+    process.stderr.write('USED ' + process.memoryUsage().heapUsed + ' ');
+  });`;
 
 async function afterClockJump(line: string) {
   const { request, child, stderr } = await start(directory(), { first: CLOCK });
   await request('POST /v1/pets', PET);
-  child.kill('SIGUSR2');
+  child.kill('SIGWINCH');
   while (!stderr().includes('JUMPED')) await wait(5);
   return request(line);
 }
@@ -411,6 +431,28 @@ const BREAKS: Record<string, Break> = {
     const { request } = await start(dir, { key: first.key });
     const { text: read } = await request('GET /v1/pets');
     return seen(read === `[${text}]`, `${sent} was sent, and came back after a restart in ${read}`);
+  },
+
+  async addresses() {
+    const { request, child, stderr } = await start(directory(), { first: ADDRESSES });
+    const ask = () => request('GET /v1/pets', undefined, { authorization: '' });
+    const fifty = () => Promise.all(Array.from({ length: 50 }, ask));
+    const twoMinutesOn = async () => {
+      const { length } = stderr();
+      child.kill('SIGWINCH');
+      while (!/USED \d+ $/.test(stderr().slice(length))) await wait(5);
+      return Number(/(\d+) $/.exec(stderr())![1]);
+    };
+    const used = async () => {
+      await twoMinutesOn();
+      await ask(); // no timer is needed: the next request may drop what has ended
+      return twoMinutesOn();
+    };
+    for (let n = 0; n < 20; n++) await fifty();
+    const before = await used();
+    for (let n = 0; n < 100; n++) await fifty();
+    const each = Math.round(((await used()) - before) / 5_000);
+    return seen(each < 150, `each of 5,000 addresses takes ${each} bytes, two minutes after its only request`);
   },
 
   async 'duplicate-member'() {
