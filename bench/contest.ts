@@ -24,8 +24,8 @@ interface Path {
 const WARM_UP_SECONDS = 1.2;
 const PACED_WARM_UP_SECONDS = 0.5;
 /** For latency: the same rate for all. */
-const PACED = { perSecond: 1_000, seconds: 0.5, connections: 32 };
-const PACED_ROUNDS = 6;
+const PACED = { perSecond: 1_000, seconds: 0.4, connections: 32 };
+const PACED_ROUNDS = 9;
 /** Latency at a rate near to the highest one is that of a queue. */
 const SPARE = 2;
 /** A generator that is busy for longer is what limits the rate. */
