@@ -77,7 +77,7 @@ export class Connection {
   /** Whether the next request is taken. One too many ends the connection after those that wait. */
   takesMore(): boolean {
     if (this.state === 'open' && this.#queue.length <= MAX_WAITING) return true;
-    if (++this.#dropped === MAX_DROPPED) this.socket.resetAndDestroy();
+    if (++this.#dropped === MAX_DROPPED) this.#reset();
     if (this.state === 'open') {
       this.state = 'ending';
       // In the next tick: at the end of a packet node:http resumes the socket.
@@ -178,7 +178,13 @@ export class Connection {
     const { writableLength: unsent, bytesWritten } = this.socket;
     const taken = bytesWritten - unsent; // `unsent` alone looks the same if a reply has left and one of its length came
     if (unsent === 0 || taken !== this.#taken.bytes) this.#taken = { bytes: taken, since: now };
-    // Resets: after a mere close, the kernel would keep the unsent bytes and go on trying to send them.
-    else if (now - this.#taken.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();
+    else if (now - this.#taken.since >= MAX_STUCK_MS) this.#reset();
+  }
+
+  /** After a mere close, the kernel would keep the unsent bytes and go on trying to send them. */
+  #reset(): void {
+    // While our side is being ended, node:net cannot reset the socket, and would never close it.
+    if (this.socket.writableEnded) this.socket.destroy();
+    else this.socket.resetAndDestroy();
   }
 }

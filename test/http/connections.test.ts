@@ -191,6 +191,19 @@ test('a client that takes reply after reply of one length, slowly, is not cut of
   assert.equal(socket.destroyed, false);
 });
 
+test('a drain closes the sockets of clients that pipeline without end', async (t) => {
+  const service = await serviceFor(t);
+  const sockets = await Promise.all(Array.from({ length: 8 }, () => connected(t, service)));
+  const closed = sockets.map(({ socket }) => once(socket, 'close'));
+  const drained = service.service.drain(2_000);
+  for (const { client } of sockets)
+    client
+      .on('error', () => {})
+      .resume()
+      .write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_900));
+  await Promise.all([drained, ...closed]);
+});
+
 test('a drain ends in time, whatever clients have begun', async (t) => {
   const service = await serviceFor(t);
   const { addPet } = requestsOf(service.key);
