@@ -4,13 +4,14 @@
  */
 import type { Socket } from 'node:net';
 import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
-import { type Callers, UNKNOWN } from '../access/callers.ts';
+import { type Caller, type Callers, UNKNOWN } from '../access/callers.ts';
 import { formatKeyId } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { ApiError, type HeaderList } from '../http/errors.ts';
 import type { Request } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
+import type { Later } from './later.ts';
 import type { Exchange } from './routes.ts';
 
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
@@ -20,6 +21,12 @@ interface Options {
   readonly log: Log;
   /** How many proxies in front are trusted to say where a request came from. */
   readonly trustProxy: number;
+}
+
+interface Admission {
+  readonly caller: Caller;
+  /** The limits do not admit the request. */
+  readonly refusal: ApiError | undefined;
 }
 
 export class Gate {
@@ -35,25 +42,31 @@ export class Gate {
     this.#headers = new LimitHeaders(() => options.clock.wall());
   }
 
-  /**
-   * Takes a token of the caller, and sets the limit headers of the exchange. Returns the caller, and a refusal if the
-   * limits do not admit the request. Throws if there is no valid key.
-   */
-  async identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
-    const { authorization } = exchange.request.headers;
-    let caller = callers.identify(authorization);
-    if (caller === UNKNOWN && limiter.refresh !== undefined) {
-      await limiter.refresh();
-      caller = callers.identify(authorization);
-    }
-    if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
-    let decision = limiter.take(caller.key);
-    // For speed: in one process the decision is at hand, and is not awaited.
-    if (decision instanceof Promise) {
-      decision = await decision;
-      caller = callers.identify(authorization); // its key may have ended meanwhile
+  /** Takes a token of the caller, and sets the limit headers of the exchange. Throws if there is no valid key. */
+  identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>): Later<Admission> {
+    const caller = callers.identify(exchange.request.headers.authorization);
+    const refreshing = caller === UNKNOWN ? limiter.refresh?.() : undefined;
+    if (refreshing === undefined) return this.#take(exchange, callers, limiter, caller);
+    return refreshing.then(() => this.#take(exchange, callers, limiter));
+  }
+
+  #take(
+    exchange: Exchange,
+    callers: Callers,
+    limiter: Pick<Limiter, 'take'>,
+    found = callers.identify(exchange.request.headers.authorization),
+  ): Later<Admission> {
+    if (found instanceof ApiError) throw this.#unauthorized(exchange, found);
+    const decision = limiter.take(found.key);
+    if (!(decision instanceof Promise)) return this.#note(exchange, found, decision);
+    return decision.then((decided) => {
+      const caller = callers.identify(exchange.request.headers.authorization); // its key may have ended meanwhile
       if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
-    }
+      return this.#note(exchange, caller, decided);
+    });
+  }
+
+  #note(exchange: Exchange, caller: Caller, decision: Decision): Admission {
     exchange.caller = caller;
     exchange.decision = decision;
     exchange.limitHeaders = this.#headers.ofKey(decision);

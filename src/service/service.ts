@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
-import { Callers } from '../access/callers.ts';
+import { type Caller, Callers } from '../access/callers.ts';
 import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { NO_BODY } from '../http/body.ts';
@@ -23,6 +23,7 @@ import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
 import { asApiError } from './failures.ts';
 import { Gate } from './gate.ts';
+import { after, type Later } from './later.ts';
 import { corsHeaders, healthEndpoints, preflight } from './public.ts';
 import {
   type Around,
@@ -113,7 +114,7 @@ export class Service {
     const context = { store, callers, clock, categories: settings.categories, texts };
     this.#route(parts.endpoints ?? []);
     this.#parts = { ...parts, callers, context };
-    for (const request of this.#early.splice(0)) void this.#handle(request);
+    for (const request of this.#early.splice(0)) this.#handle(request);
   }
 
   #route(endpoints: readonly Endpoint[]): void {
@@ -135,19 +136,22 @@ export class Service {
 
   #begin(request: Request): void {
     if (this.#parts === undefined && this.#options.waitsToOpen) this.#early.push(request);
-    else void this.#handle(request);
+    else this.#handle(request);
   }
 
-  async #handle(request: Request): Promise<void> {
+  #handle(request: Request): void {
     const exchange = new Exchange(this.#newId(), request, this.#options.clock);
-    const reply = await this.#serve(exchange);
-    const limitHeaders = exchange.limitHeaders ?? (await this.#lookAtLimits(request));
-    send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
-    this.#report(exchange.connection, exchange.id, reply.status, exchange);
+    void after(this.#serve(exchange), (reply) =>
+      after(exchange.limitHeaders ?? this.#lookAtLimits(request), (limitHeaders) => {
+        send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
+        this.#report(exchange.connection, exchange.id, reply.status, exchange);
+      }),
+    );
   }
 
-  async #serve(exchange: Exchange): Promise<Reply> {
+  #serve(exchange: Exchange): Later<Reply> {
     const { request } = exchange;
+    const refuse = (error: unknown) => this.#refusal(exchange, error);
     try {
       const { path, query } = readTarget(request);
       const operation = this.#operations.find(path);
@@ -163,9 +167,10 @@ export class Service {
         checkTargetAndExpect(request);
         return preflight(known.allow, this.#options.settings.corsOrigin);
       }
-      return await (isLimited ? this.#operate(exchange, operation) : this.#show(exchange, shown));
+      const reply = isLimited ? this.#operate(exchange, operation) : this.#show(exchange, shown);
+      return reply instanceof Promise ? reply.catch(refuse) : reply;
     } catch (error) {
-      return this.#refusal(exchange, error);
+      return refuse(error);
     }
   }
 
@@ -174,26 +179,19 @@ export class Service {
     return underConditions(request.headers, endpointAt(route, request).answer());
   }
 
-  async #operate(exchange: Exchange, route: Route<Operation> | undefined): Promise<Reply> {
+  #operate(exchange: Exchange, route: Route<Operation> | undefined): Later<Reply> {
     const { request } = exchange;
     const parts = this.#parts;
     if (request.isLate) throw notNow(STOPPING);
     if (parts === undefined) throw notNow(STARTING);
     const { callers, context, around } = parts;
     const limiter = route?.endpoints.get(request.method)?.limiter ?? parts.limiter;
-    const { caller, refusal } = await this.#gate.identify(exchange, callers, limiter);
-    const answer = async () => {
-      if (refusal !== undefined) return errorReply(refusal); // not thrown above: `around` sees it too
-      const { method, handler } = endpointAt(route, request);
-      const isRead = method === 'GET';
-      const body = isRead ? NO_BODY : await exchange.readBody();
-      const { path, query, clock } = exchange;
-      const param = path.slice(path.lastIndexOf('/') + 1);
-      const reply = await handler({ caller, param, query, headers: request.headers, body, clock }, context);
-      return isRead ? underConditions(request.headers, reply) : reply;
-    };
-    if (around === undefined) return answer();
-    return around(exchange, caller, () => answer().catch((error) => this.#refusal(exchange, error)));
+    return after(this.#gate.identify(exchange, callers, limiter), ({ caller, refusal }) => {
+      const reply = () => (refusal === undefined ? answer(exchange, caller, route, context) : errorReply(refusal));
+      if (around === undefined) return reply();
+      const next = async () => reply(); // also what the limits refuse
+      return around(exchange, caller, () => next().catch((error) => this.#refusal(exchange, error)));
+    });
   }
 
   #unready(): string | undefined {
@@ -218,7 +216,7 @@ export class Service {
   }
 
   /** The limit headers of a refusal that came before the limits were asked. */
-  #lookAtLimits(request: Request): HeaderList | Promise<HeaderList> {
+  #lookAtLimits(request: Request): Later<HeaderList> {
     if (this.#parts === undefined) return this.#gate.lookByAddress(request.connection.socket, request);
     return this.#gate.look(request, this.#parts.callers, this.#parts.limiter);
   }
@@ -259,6 +257,22 @@ function endpointAt<E extends Endpoint>(route: Route<E> | undefined, request: Re
   const endpoint = route.endpoints.get(request.method);
   if (endpoint === undefined) throw methodNotAllowed(route.allow);
   return endpoint;
+}
+
+/** Reads the body, and has the handler answer. */
+function answer(
+  exchange: Exchange,
+  caller: Caller,
+  route: Route<Operation> | undefined,
+  context: HandlerContext,
+): Later<Reply> {
+  const { request, path, query, clock } = exchange;
+  const { headers } = request;
+  const { method, handler } = endpointAt(route, request);
+  const param = path.slice(path.lastIndexOf('/') + 1);
+  const call = { caller, param, query, headers, body: NO_BODY, clock };
+  if (method === 'GET') return after(handler(call, context), (reply) => underConditions(headers, reply));
+  return exchange.readBody().then((body) => handler({ ...call, body }, context));
 }
 
 const isUnder = (root: string, path: string): boolean =>
