@@ -31,15 +31,24 @@ export const state = (text: string) => el('p', { class: 'state', text });
 export const block = (label: string, text: string) =>
   el('pre', { tabindex: 0, role: 'region', 'aria-label': label, text });
 
+/** The second click of a double click does nothing: another button or link may have taken the place of the first. */
+export function ignoreSecondClicks(): void {
+  const ignore = (event: MouseEvent) => {
+    if (event.detail < 2 || !(event.target as Element).closest('a, button')) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  document.addEventListener('click', ignore, { capture: true });
+}
+
 type Press = (pressed: HTMLButtonElement) => unknown;
 
 /**
- * A button that ignores the second click of a double click, since another button may have taken the place of the first,
- * and a press while the one before is under way. Without `press` it submits its form.
+ * A button that ignores a press while the one before is under way. Without `press` it submits its form.
  */
 export function button(text: string, press?: Press, props: Props = {}): HTMLButtonElement {
   const click = async (event: MouseEvent) => {
-    if (made.ariaDisabled || made.ariaBusy || event.detail > 1) return event.preventDefault();
+    if (made.ariaDisabled || made.ariaBusy) return event.preventDefault();
     made.ariaBusy = 'true';
     try {
       await press?.(made);

@@ -1,6 +1,6 @@
 /** The start of the page: shows the view that the address names, and reads its data once there is a key. */
 import { categoriesView, readCategoryNames } from './categories.ts';
-import { byId, el } from './dom.ts';
+import { byId, el, ignoreSecondClicks } from './dom.ts';
 import { startFocus, viewHeading } from './focus.ts';
 import { clearForms } from './form.ts';
 import { labView } from './lab.ts';
@@ -93,4 +93,5 @@ addEventListener('hashchange', () => {
   }
   shown = path;
 });
+ignoreSecondClicks();
 void start();
