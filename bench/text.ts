@@ -15,7 +15,7 @@ p50, p99: latency at 1,000 requests a second, from the moment when each was due;
 Ratios: above 1, ${SERVICE} is faster than ${PEERS.bare.name}, which does nothing but send the same bytes.
 By CPU: by requests a second of CPU time, which other programs on the machine disturb less.
 In brackets: the interval in which the true median lies, with 95 %.
-noisy a–b: this interval is wider than a tenth of the median: no result. More rounds narrow it: --rounds 30.
+noisy a–b: this interval is wider than a tenth of the median: no result. More rounds may narrow it: --rounds 30.
 ≥: at least; the load generator, and not the server, was the limit, so there is no ratio by requests/s.
 ≤: at most; the load generator sent requests late, and that delay is part of the figure.`;
 
@@ -36,7 +36,7 @@ export function sentence(results: Results): string {
     row.latency && `99 of 100 within ${latencyText(row, 'p99')} ms at ${number(row.latency.perSecond)} a second`,
     row.cpuMicros && `${spreadText(row.cpuMicros, 1)} µs of CPU time a request`,
     cpu && `${spreadText(cpu, 2)} times as fast as ${PEERS.bare.name} with the same bytes, by CPU time`,
-    create && `${rateText(create)} animals added a second, each on the disk before its reply`,
+    create && `${rateText(create)} animals added a second, each synced to its file before the reply`,
   ];
   return `${SERVICE} (${row.path}): ${claims.filter(Boolean).join('; ')}.`;
 }
@@ -68,7 +68,7 @@ function mainTable(results: Results): string {
     const ratios = [intervalText(cpu, 2), intervalText(throughput, 2)];
     return [row.path, rateText(row), ...latency, spreadText(row.cpuMicros, 1), ...ratios];
   });
-  const ratios = [`>of ${PEERS.bare.name}, by CPU`, '>by requests/s'];
+  const ratios = [`>times as fast as ${PEERS.bare.name}, by CPU`, '>by requests/s'];
   return markdown(['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', ...ratios], rows);
 }
 

@@ -195,7 +195,7 @@ test('the result stands in one sentence and one table, what was measured before 
     sentence(results()),
     'petstore (list, pages at random): 12,000 requests a second; 99 of 100 within 1.23 ms at 1,000 a second; ' +
       '50.0 µs of CPU time a request; 0.50 times as fast as bare node:http with the same bytes, by CPU time; ' +
-      '12,000 animals added a second, each on the disk before its reply.',
+      '12,000 animals added a second, each synced to its file before the reply.',
   );
   const text = asText(results());
   assert.match(
