@@ -1,5 +1,5 @@
 /** What the operator is told: exit statuses, errors in words, results as text, and progress on a terminal. */
-import { fstatSync, writeSync } from 'node:fs';
+import { fstatSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
@@ -51,26 +51,22 @@ export const isBody = (result: unknown): result is Body => Symbol.asyncIterator 
 
 const STDOUT = 1;
 
-/** To a file, `process.stdout` of Node 20 writes once: on a disk that is nearly full the rest would be lost, unnoticed. */
-function writeWhole(bytes: Uint8Array, written: (error?: NodeJS.ErrnoException) => void): void {
-  try {
-    for (let at = 0; at < bytes.length; ) at += writeSync(STDOUT, bytes, at);
-    written();
-  } catch (error) {
-    written(error as NodeJS.ErrnoException);
-  }
-}
-
 /** Prints what the caller has made safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
-export function print(chunk: string | Uint8Array): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const written = (error?: NodeJS.ErrnoException | null) => {
-      if (!error || error.code === 'EPIPE') resolve(!error);
-      else reject(new CommandError(EXIT.failed, `standard output: ${error.message}`));
-    };
-    if (fstatSync(STDOUT).isFile()) writeWhole(Buffer.from(chunk), written);
-    else process.stdout.write(chunk, written);
-  });
+export async function print(chunk: string | Uint8Array): Promise<boolean> {
+  try {
+    // To a file, `process.stdout` of Node 20 writes once: on a disk that is nearly full the rest would be lost, unnoticed.
+    if (fstatSync(STDOUT).isFile()) writeFileSync(STDOUT, chunk);
+    else {
+      await new Promise<void>((resolve, reject) => {
+        process.stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
+      });
+    }
+    return true;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EPIPE') return false;
+    throw new CommandError(EXIT.failed, `standard output: ${message}`);
+  }
 }
 
 export const printLine = (text: string): Promise<boolean> => print(`${visible(text)}\n`);
