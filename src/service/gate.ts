@@ -11,7 +11,7 @@ import type { Clock } from '../clock.ts';
 import { ApiError, type HeaderList } from '../http/errors.ts';
 import type { Request } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
-import type { Later } from './later.ts';
+import { after, type Later } from './later.ts';
 import type { Exchange } from './routes.ts';
 
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
@@ -44,26 +44,21 @@ export class Gate {
 
   /** Takes a token of the caller, and sets the limit headers of the exchange. Throws if there is no valid key. */
   identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>): Later<Admission> {
-    const caller = callers.identify(exchange.request.headers.authorization);
-    const refreshing = caller === UNKNOWN ? limiter.refresh?.() : undefined;
-    if (refreshing === undefined) return this.#take(exchange, callers, limiter, caller);
-    return refreshing.then(() => this.#take(exchange, callers, limiter));
+    const identify = () => callers.identify(exchange.request.headers.authorization);
+    const found = identify();
+    const refreshing = found === UNKNOWN ? limiter.refresh?.() : undefined;
+    return after(refreshing?.then(identify) ?? found, (known) => {
+      const caller = this.#mustBeCaller(exchange, known);
+      const decision = limiter.take(caller.key);
+      if (!(decision instanceof Promise)) return this.#note(exchange, caller, decision);
+      // Its key may have ended meanwhile.
+      return decision.then((decided) => this.#note(exchange, this.#mustBeCaller(exchange, identify()), decided));
+    });
   }
 
-  #take(
-    exchange: Exchange,
-    callers: Callers,
-    limiter: Pick<Limiter, 'take'>,
-    found = callers.identify(exchange.request.headers.authorization),
-  ): Later<Admission> {
-    if (found instanceof ApiError) throw this.#unauthorized(exchange, found);
-    const decision = limiter.take(found.key);
-    if (!(decision instanceof Promise)) return this.#note(exchange, found, decision);
-    return decision.then((decided) => {
-      const caller = callers.identify(exchange.request.headers.authorization); // its key may have ended meanwhile
-      if (caller instanceof ApiError) throw this.#unauthorized(exchange, caller);
-      return this.#note(exchange, caller, decided);
-    });
+  #mustBeCaller(exchange: Exchange, known: Caller | ApiError): Caller {
+    if (known instanceof ApiError) throw this.#unauthorized(exchange, known);
+    return known;
   }
 
   #note(exchange: Exchange, caller: Caller, decision: Decision): Admission {
