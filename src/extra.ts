@@ -2,10 +2,9 @@
  * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
  * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
  */
-import type { Content } from './operator/animals.ts';
 import type { Command, Context } from './operator/command.ts';
 import type { Options, ServeSettings } from './operator/options.ts';
-import type { Around, Endpoint } from './service/routes.ts';
+import type { Endpoint } from './service/routes.ts';
 import type { Engine, EngineOptions, Proof } from './store/engine.ts';
 
 export interface Extra {
@@ -13,8 +12,6 @@ export interface Extra {
   readonly commands?: readonly Command[];
   /** Options that `serve` takes too. */
   readonly options?: Options;
-  /** What of these options does not fit together, in words. */
-  misfit?(settings: AllSettings): string | undefined;
   /** What it adds to a server whose store is open. */
   serve?(opening: Opening): Addition | undefined | Promise<Addition | undefined>;
   /** Another place for the store than a directory: what `--store URL` names. */
@@ -31,17 +28,11 @@ export interface Opening extends Pick<Context, 'engine' | 'clock' | 'environment
   readonly origin: string;
   /** The address for clients, which ends in `/v1`. */
   readonly url: string;
-  /** What `--seed` holds; without it, nothing. */
-  seed(): Promise<Content>;
 }
 
 export interface Addition {
-  /** Rows of the route table. One may need no key (`staticEndpoint`), or have a limiter of its own. */
+  /** Rows of the route table. One may need no key (`staticEndpoint`). */
   readonly endpoints?: readonly Endpoint[];
-  /** Stands round every request with a valid key. That of the first extra in the list is the outermost. */
-  readonly around?: Around;
-  /** Its part of the OpenAPI document, as JSON: of the same form, but its paths begin at the root. */
-  readonly document?: string;
   /** Lines to print when the server listens, above the key. */
   readonly lines?: readonly string[];
 }

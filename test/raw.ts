@@ -102,10 +102,10 @@ const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimi
  * Every reply of the service, whatever was asked, carries these. `isStored`: it has an ETag to ask again by. `isCounted`:
  * it tells the limits, as all under `/v1` do.
  */
-export function assertCommon(headers: AnyHeaders, isStored = false, isCounted = true): void {
+export function assertCommon(headers: AnyHeaders, isCounted = true): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w-]{8,}$/);
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
-  assert.equal(headers.get('cache-control'), isStored ? 'private, no-cache' : 'no-store');
+  assert.equal(headers.get('cache-control'), 'no-store');
   if (!isCounted) {
     for (const name of [...LIMIT_HEADERS, 'ratelimit-policy', 'ratelimit'])
       assert.equal(headers.get(name) ?? '', '', name);
@@ -124,7 +124,7 @@ export function assertError(
   isCounted = true,
 ): string {
   assert.equal(reply.status, status, reply.body);
-  assertCommon(reply.headers, false, isCounted);
+  assertCommon(reply.headers, isCounted);
   assert.equal(reply.headers.get('content-type'), 'application/json; charset=utf-8');
   const body = JSON.parse(reply.body);
   assert.deepEqual(Object.keys(body), ['code', 'message', 'status']);

@@ -23,8 +23,6 @@ const LONGEST = [
   'extras/postgres/test/wire',
   'test/http',
   'extras/postgres/test',
-  'extras/lab/test',
-  'extras/client/test',
   'test/operator/life',
   'test/faults',
   'test/operator',
@@ -37,7 +35,7 @@ const LONGEST = [
  * more time to start than most of them take. Their tests leave nothing behind in it.
  */
 const IN_ONE_PROCESS =
-  /^(test\/(access|http|json|service|shop|store)|extras\/(client|console|lab)\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
+  /^(test\/(access|http|json|service|shop|store)|extras\/console\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
 /** Of these all together. */
 const SMALL = /^test\/(access|json|service|shop|store)$/;
 

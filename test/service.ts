@@ -6,7 +6,7 @@ import { digestOf, makeKey } from '../src/access/keys.ts';
 import { type Limiter, type Limits, newAccount, PLAN_LIMITS } from '../src/access/limiter.ts';
 import { MemoryLimiter } from '../src/access/usage.ts';
 import { staticEndpoint } from '../src/service/public.ts';
-import type { Around, Endpoint, Summary } from '../src/service/routes.ts';
+import type { Summary } from '../src/service/routes.ts';
 import { Service, type Settings } from '../src/service/service.ts';
 import { openFileStore } from '../src/store/file/store.ts';
 import type { ApiKey, Plan, Store } from '../src/store/model.ts';
@@ -20,8 +20,6 @@ export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptio
   readonly dir?: string;
   /** A store and a limiter of the test's own. */
   readonly engine?: { readonly store: Store; readonly limiter: Limiter; close?(): Promise<void> };
-  /** What is served beside the shop, and stands round it. */
-  readonly beside?: (store: Store, limiter: Limiter) => { endpoints: readonly Endpoint[]; around: Around };
   readonly onReply?: (summary: Summary) => void;
   readonly warn?: (...line: unknown[]) => void;
   readonly isReady?: () => boolean;
@@ -44,29 +42,39 @@ export async function startService(options: ServiceOptions = {}) {
   const { store, limiter } = engine;
   const service = new Service({
     // After a pause on a busy machine the connections of a test are still there: client and server share this process.
-    settings: { environment, categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
+    settings: { environment, trustProxy: 0, keepAlive: 600, ...options },
     clock,
     log,
     onReply,
     waitsToOpen: options.waitsToOpen,
   });
   const open = () => {
-    const { endpoints = [], around } = options.beside?.(store, limiter) ?? {};
-    const pages = [staticEndpoint('/', 'text/html; charset=utf-8', () => page)];
-    const ready = options.isReady ?? (() => true);
-    service.open({ store, limiter, ready, endpoints: [...pages, ...endpoints], around });
+    const endpoints = [staticEndpoint('/', 'text/html; charset=utf-8', () => page)];
+    service.open({ store, limiter, ready: options.isReady ?? (() => true), endpoints });
   };
   if (!options.starting) open();
   service.server.listen(0, '127.0.0.1');
   await once(service.server, 'listening');
   const { port } = service.server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const addKey = async (plan: Plan = 'enterprise', limits?: Limits): Promise<{ text: string; key: ApiKey }> => {
+  const addKey = async (
+    plan: Plan = 'enterprise',
+    limits?: Limits,
+    rest?: Pick<ApiKey, 'readOnly'>,
+  ): Promise<{ text: string; key: ApiKey }> => {
     const text = makeKey(environment);
     const given = limits ?? (plan === 'enterprise' ? { perMinute: 1e6, perDay: 1e8 } : PLAN_LIMITS[plan]);
     const key = await store.write((tx) => {
       const secrets = [{ digest: digestOf(text) }];
-      const added = tx.keys.add({ name: 'test', plan, ...given, environment, createdAt: clock.wall(), secrets });
+      const added = tx.keys.add({
+        name: 'test',
+        plan,
+        ...given,
+        environment,
+        createdAt: clock.wall(),
+        secrets,
+        ...rest,
+      });
       tx.usage.put({ id: added.id, ...newAccount() });
       return added;
     });

@@ -52,13 +52,8 @@ const ALLOWED: Record<string, string> = {
   'src/operator': '*',
   'src/extra.ts': 'operator service/routes.ts store/engine.ts',
   'src/main.ts': 'operator/run.ts',
-  'extras/client': 'http/errors.ts json/int64.ts store/model.ts',
   'extras/console':
     'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/public.ts text.ts',
-  'extras/lab':
-    'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
-    'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/handler.ts ' +
-    'store/engine.ts store/model.ts text.ts',
   'extras/postgres':
     'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/store.ts ' +
     'store/tables.ts',
@@ -89,8 +84,8 @@ test('http, json and access know no animal', () => {
   }
 });
 
-test('without --store and --lab nothing of their extras is loaded but what they say of themselves', () => {
-  for (const file of ['extras/lab/extra.ts', 'extras/postgres/extra.ts'].filter((one) => existsSync(join(ROOT, one)))) {
+test('without --store nothing of PostgreSQL is loaded but what it says of itself', () => {
+  for (const file of ['extras/postgres/extra.ts'].filter((one) => existsSync(join(ROOT, one)))) {
     const loads = /^import (?!type )[^;]*?from '\.\//m;
     assert.doesNotMatch(read(file), loads, `${file} loads it at the start, not by import()`);
   }

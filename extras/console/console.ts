@@ -11,8 +11,6 @@ interface Running {
   data: string | undefined;
   /** Whether others than the operator may see the page: then it does not name the directory of the store. */
   isPublic: boolean;
-  /** Whether the server was started with `--lab`. */
-  lab: boolean;
 }
 
 const DEFAULT_DATA = 'data';
@@ -28,7 +26,7 @@ export function consolePage(running: Running): string {
   return page()
     .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => markup(`${running.program} ${words}${storeOption(running)}`))
     .replaceAll('{{url}}', () => markup(running.url))
-    .replace('{{lab}}', String(running.lab));
+    .replace('{{lab}}', 'false');
 }
 
 function storeOption({ data, isPublic }: Running): string {

@@ -10,12 +10,11 @@ export const console: Extra = {
   serve({ settings, origin, url }) {
     if (settings.noConsole) return undefined;
     const { host, trustProxy, data, store } = settings;
-    const lab = settings.lab === true; // there if the program has a lab
     const isPublic = trustProxy > 0 || !isLoopback(host);
-    const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
+    const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic });
     return {
       endpoints: [staticEndpoint('/', 'text/html; charset=utf-8', html, CONSOLE_HEADERS)],
-      lines: [`The console: ${origin}/${lab ? '#lab' : ''}`],
+      lines: [`The console: ${origin}/`],
     };
   },
 };

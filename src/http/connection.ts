@@ -26,11 +26,7 @@ interface Turn {
 }
 
 export class Connection {
-  /** Each server counts its connections from 1. */
-  readonly number: number;
   readonly socket: Socket;
-  /** In ms of the monotonic clock. */
-  readonly openedAt: number;
   /**
    *     open ──► ending ──► over     more requests have come than may wait
    *       ├────► broken ──► over     the input cannot be read any further
@@ -41,8 +37,6 @@ export class Connection {
    * Nothing after it is served (RFC 9112, 9.6), and what still comes is dropped.
    */
   state: 'open' | 'ending' | 'broken' | 'over' = 'open';
-  /** True if its client has sent a request before the reply to the one before had left. */
-  isPipelined = false;
   readonly #owner: { readonly isDraining: boolean };
   /** The first is under way; the others wait until the reply to it has left. */
   readonly #queue: Turn[] = [];
@@ -55,10 +49,8 @@ export class Connection {
   /** How many bytes the client had taken at the last look, and since when; -1: not looked at yet. */
   #taken = { bytes: -1, since: 0 };
 
-  constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
-    this.number = number;
+  constructor(socket: Socket, owner: { readonly isDraining: boolean }) {
     this.socket = socket;
-    this.openedAt = openedAt;
     this.#owner = owner;
     socket.on('error', () => {}); // it closes too, which is all that matters
   }
@@ -91,7 +83,6 @@ export class Connection {
     this.#newest = request;
     request.res.on('close', this.#goOn);
     if (this.#queue.length > 0) {
-      this.isPipelined = true;
       // In its own context: in that of the request before it, a tracer would take it for a part of that one.
       this.#queue.push({ request, serve: AsyncResource.bind(serve) });
     } else {

@@ -9,22 +9,19 @@ export class Reply {
   readonly headers: HeaderList;
   /** A string has one character for each byte (`latin1`). A large body that many clients get is one buffer for all. */
   readonly body: string | Buffer;
-  /** Present if the client may store this reply, and revalidate it. */
-  readonly etag: string | undefined;
   /** The connection ends with it. */
   readonly isLast: boolean;
 
-  constructor(status: number, headers: HeaderList, body: string | Buffer = '', etag?: string, isLast = false) {
+  constructor(status: number, headers: HeaderList, body: string | Buffer = '', isLast = false) {
     this.status = status;
     this.headers = headers;
     this.body = body;
-    this.etag = etag;
     this.isLast = isLast;
   }
 
   /** The same reply with one more header. */
   with(name: string, value: string): Reply {
-    return new Reply(this.status, [...this.headers, name, value], this.body, this.etag, this.isLast);
+    return new Reply(this.status, [...this.headers, name, value], this.body, this.isLast);
   }
 
   /** The value of a header, which is written as `name` is. */
@@ -46,12 +43,9 @@ export function bytesReply(
   type: string,
   body: string | Buffer,
   headers: HeaderList = [],
-  etag?: string,
   isLast?: boolean,
 ): Reply {
-  const tag = etag === undefined ? [] : ['ETag', etag];
-  const all = ['Content-Type', type, 'Content-Length', `${body.length}`, ...headers, ...tag];
-  return new Reply(status, all, body, etag, isLast);
+  return new Reply(status, ['Content-Type', type, 'Content-Length', `${body.length}`, ...headers], body, isLast);
 }
 
 export const jsonReply = (status: number, text: string, headers?: HeaderList): Reply =>
@@ -60,17 +54,16 @@ export const jsonReply = (status: number, text: string, headers?: HeaderList): R
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  return bytesReply(status, JSON_UTF_8, asBytes(text), headers, undefined, endsConnection);
+  return bytesReply(status, JSON_UTF_8, asBytes(text), headers, endsConnection);
 }
 
 const CLOSE = ['Connection', 'close'];
-const NOT_STORED = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
-const STORED = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'private, no-cache'];
+const SAFE = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 
 /** `about`: the headers that depend on the request. */
-const headersOf = ({ headers, etag }: Reply, about: HeaderList, end: HeaderList): string[] => [
+const headersOf = ({ headers }: Reply, about: HeaderList, end: HeaderList): string[] => [
   ...about,
-  ...(etag === undefined ? NOT_STORED : STORED),
+  ...SAFE,
   ...headers,
   ...end,
 ];

@@ -122,7 +122,8 @@ export class HttpServer {
   }
 
   #accept(socket: Socket): void {
-    const connection = new Connection(++this.#accepted, socket, this, this.#options.clock.now());
+    const connection = new Connection(socket, this);
+    this.#accepted++;
     const address = this.#options.addressOf?.(socket);
     if (address !== undefined) {
       const count = (this.#ofAddress.get(address) ?? 0) + 1;

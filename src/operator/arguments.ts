@@ -150,7 +150,7 @@ export function overview(commands: readonly Command[]): string {
     ),
     '',
     ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
-    ...wrap('Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another, 5 no grade yet.'),
+    ...wrap('Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another.'),
   ].join('\n');
 }
 

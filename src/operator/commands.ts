@@ -1,6 +1,5 @@
 /** The table of commands, in the order of `--help`. */
 import type { Extra } from '../extra.ts';
-import { openapiDocument } from '../service/openapi.ts';
 import { addBatch, exportAnimals, importAnimals } from './animals.ts';
 import { type Command, command, procedure } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';
@@ -16,7 +15,10 @@ const file = (help: string) => ({ file: { ...pick('file').file, help } });
 const COMMANDS: readonly Command[] = [
   command('keys create', 'create an API key and print it, once', {
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
-    options: { ...pick('plan', 'name', 'perMinute', 'perDay'), environment: pick('keyEnvironment').keyEnvironment },
+    options: {
+      ...pick('plan', 'name', 'perMinute', 'perDay', 'readOnly'),
+      environment: pick('keyEnvironment').keyEnvironment,
+    },
     access: 'create',
     misfit: keys.misfitOfLimits,
     work: (context, wanted) => keys.createKey(context, wanted),
@@ -35,11 +37,6 @@ if the key is nobody’s.`,
     access: 'read',
     work: keys.listKeys,
     run: keys.printKeys,
-  }),
-  command('keys show', 'show the requests left to a key, its strikes and its ban; that spends no request', {
-    options: pick('id'),
-    access: 'read',
-    work: keys.showKey,
   }),
   command('keys revoke', 'end a key at once, for good', {
     options: pick('id'),
@@ -107,10 +104,6 @@ command: for 24 hours the same input adds nothing twice.`,
     options: pick('host', 'port', 'json'),
     run: askReady,
   }),
-  command('openapi', 'print the OpenAPI document', {
-    options: pick('baseUrl', 'stagingBaseUrl'),
-    run: (addresses) => JSON.stringify(openapiDocument({ ...addresses, version: VERSION }), null, 2),
-  }),
   command('version', 'print version, commit and runtime', {
     options: pick('json'),
     run: () => ({ version: VERSION, commit: COMMIT, runtime: RUNTIME }),
@@ -122,7 +115,6 @@ export function commandsWith(extras: readonly Extra[]): readonly Command[] {
   const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
   const server = command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', {
     options: { ...SERVE, ...added },
-    misfit: (settings) => extras.map((extra) => extra.misfit?.(settings)).find((why) => why !== undefined),
     run: (settings, { program }) => serve(settings, program),
   });
   return [server, ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];

@@ -32,13 +32,14 @@ const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
 interface NewKey extends Limits {
   name: string;
   environment?: Environment;
+  readOnly?: boolean;
 }
 
 export async function createKey(context: Context, wanted: NewKey, check?: (key: ApiKey) => void) {
-  const { environment = context.environment ?? 'production', name, plan } = wanted;
+  const { environment = context.environment ?? 'production', name, plan, readOnly = false } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
-  const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
+  const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets, readOnly };
   const key = await context.engine.store.write((tx) => {
     const key = tx.keys.add(row);
     check?.(key);
@@ -62,8 +63,6 @@ export async function createFirstKey(context: Context, plan: Plan) {
     return undefined;
   });
 }
-
-export const showKey = (context: Context, { id }: { id: string }) => detailsOf(context, keyOf(context, id));
 
 export const revokeKey = (context: Context, { id }: { id: string }) =>
   change(context, id, (key) => ({ ...key, revokedAt: context.clock.wall() }));
@@ -158,7 +157,7 @@ type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 /** A key as the operator sees it, without its secrets and their digests. To look spends no request. */
 async function detailsOf(context: Context, key: ApiKey) {
   const { limiter, store } = context.engine;
-  const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt } = key;
+  const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt, readOnly } = key;
   const { verdict, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
   const isActive = revokedAt === undefined;
   /** A window that is full has no reset: it opens at the next request. */
@@ -172,6 +171,7 @@ async function detailsOf(context: Context, key: ApiKey) {
     plan,
     perMinute,
     perDay,
+    readOnly: readOnly === true,
     environment,
     createdAt: iso(createdAt),
     revokedAt: isActive ? null : iso(revokedAt),
@@ -193,9 +193,9 @@ const iso = (at: number): string => new Date(at).toISOString();
 const wallTime = ({ engine, clock }: Context, at: number): string =>
   iso(Math.ceil((at - engine.store.now() + clock.wall()) / 1_000) * 1_000);
 
-function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: KeyDetails) {
+function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil, readOnly }: KeyDetails) {
   const used = ({ limit, remaining }: typeof day) => `${formatNumber(limit - remaining)}/${formatNumber(limit)}`;
-  const banned = bannedUntil ? `banned until ${bannedUntil}` : 'active';
+  const banned = bannedUntil ? `banned until ${bannedUntil}` : readOnly ? 'active, read only' : 'active';
   const state = revokedAt ? `revoked ${revokedAt}` : banned;
   return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };
 }

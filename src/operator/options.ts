@@ -114,7 +114,6 @@ const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 
 const environment = choice(ENVIRONMENTS);
-const rule = choice(['open', 'known']);
 const seconds = integer(1, 3_600);
 const refusals = integer(0, 1_000_000);
 const megabytes = integer(1, 1_000_000);
@@ -129,7 +128,6 @@ export const SERVE = {
   seed: option(v.optional(path), 'FILE', 'fill an empty store from this JSON file; demo is a built-in example'),
   firstKey: option(v.optional(choice(publishedPlans)), 'PLAN', 'make and print a key if there is no active one'),
   environment: option(v.optional(environment, 'production'), 'NAME', 'production takes ps_live_…, staging ps_test_…'),
-  categories: option(v.optional(rule, 'open'), 'RULE', 'open takes any categoryId, known only known ones'),
   corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
   trustProxy: option(v.optional(integer(0, 10), '0'), 'N', 'proxies in front that set X-Forwarded-For'),
   keepAlive: option(v.optional(seconds, '5'), 'SECONDS', 'idle time of a connection; more than a proxy in front has'),
@@ -150,6 +148,7 @@ const OPTIONS = {
   name: option(v.optional(keyName, 'unnamed'), 'TEXT', 'whose key it is'),
   perMinute: option(v.optional(requests), 'N', 'requests a minute (enterprise only)'),
   perDay: option(v.optional(requests), 'N', 'requests a day (enterprise only)'),
+  readOnly: flag('let the key read only: GET and HEAD'),
   grace: option(v.optional(duration, '24h'), 'TIME', 'how long the old secret still works, 0s for not at all'),
   file: argument(path, 'FILE', 'the file; - is standard input or output'),
   status: option(v.optional(choice(PET_STATUSES)), 'STATUS', 'only animals with this status'),

@@ -32,7 +32,7 @@ async function withoutCommand(words: readonly string[], all: readonly Command[])
   throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
 }
 
-/** For what may still be open: a pipe that nobody reads, a client that a lab keeps waiting. */
+/** For what may still be open: a pipe that nobody reads. */
 const MAX_END_MS = 500;
 
 /**

@@ -4,11 +4,11 @@ import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
-import type { Around, Endpoint, Summary } from '../service/routes.ts';
+import type { Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import { seedOf, seedStore } from './animals.ts';
+import { seedStore } from './animals.ts';
 import { type Context, defaultStoreMb, openEngine, type Program, retryWhileInUse } from './command.ts';
 import { createFirstKey } from './keys.ts';
 import { givenSocket, listen, originOf } from './listening.ts';
@@ -26,8 +26,7 @@ const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
 
-/** `steps`: what is printed below the lines of the extras. */
-export async function serve(settings: AllSettings, program: Program, steps = firstSteps): Promise<void> {
+export async function serve(settings: AllSettings, program: Program): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
@@ -38,7 +37,7 @@ export async function serve(settings: AllSettings, program: Program, steps = fir
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, program, steps, log, fail);
+    const stop = await start(settings, program, log, fail);
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -53,7 +52,6 @@ export async function serve(settings: AllSettings, program: Program, steps = fir
 async function start(
   given: AllSettings,
   program: Program,
-  steps: typeof firstSteps,
   log: Logger,
   fail: (message: string, error: unknown) => void,
 ): Promise<() => Promise<void>> {
@@ -83,8 +81,7 @@ async function start(
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
-    const seed = seedOf(settings);
-    await seedStore(store, seed);
+    await seedStore(store, settings.seed);
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
     const closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
@@ -93,15 +90,13 @@ async function start(
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
     const url = urlOf(settings, origin);
-    const opening = { engine, clock, environment, settings, origin, url, seed };
+    const opening = { engine, clock, environment, settings, origin, url };
     const opened = await Promise.all(program.extras.map((extra) => extra.serve?.(opening)));
     const added = opened.filter((one) => one !== undefined);
-    const around = aroundAll(added.flatMap((one) => one.around ?? []));
-    const documents = added.flatMap(({ document }) => document ?? []);
-    const endpoints = [documentPage(settings, url, documents), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
-    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around });
+    const endpoints = [documentPage(settings, url), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
+    service.open({ store, limiter, ready: () => engine.ready(), endpoints });
     const first = `petstore listening on ${origin}/v1`; // for programs
-    const lines = [first, ...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
+    const lines = [first, ...added.flatMap(({ lines }) => lines ?? []), ...firstSteps(origin, firstKey)];
     void printLine(lines.join('\n')).catch(() => {});
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
@@ -120,24 +115,17 @@ async function start(
   }
 }
 
-/** Nests them, the first outermost; undefined if there is none. */
-function aroundAll([outer, ...others]: readonly Around[]): Around | undefined {
-  const inner = others.length > 0 ? aroundAll(others) : undefined;
-  if (inner === undefined) return outer;
-  return (exchange, caller, next) => outer(exchange, caller, () => inner(exchange, caller, next));
-}
-
 /** The address for clients: the given one, or else that where this server listens. */
 function urlOf({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: string): string {
   return (environment === 'staging' ? stagingBaseUrl : baseUrl) ?? `${origin}/v1`;
 }
 
-/** The OpenAPI document. `url`: as `urlOf` gives it; `additions`: the parts of the extras. */
-function documentPage(settings: ServeSettings, url: string, additions: readonly string[]): Endpoint {
+/** The OpenAPI document. `url`: as `urlOf` gives it. */
+function documentPage(settings: ServeSettings, url: string): Endpoint {
   const { environment, baseUrl, stagingBaseUrl } = settings;
   const own = environment === 'staging' ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
   return staticEndpoint('/openapi.json', JSON_UTF_8, () =>
-    JSON.stringify(openapiDocument({ ...own, environment, version: VERSION }, additions)),
+    JSON.stringify(openapiDocument({ ...own, environment, version: VERSION })),
   );
 }
 

@@ -63,7 +63,6 @@ export class Gate {
 
   #note(exchange: Exchange, caller: Caller, decision: Decision): Admission {
     exchange.caller = caller;
-    exchange.decision = decision;
     exchange.limitHeaders = this.#headers.ofKey(decision);
     if (decision.banBegan) {
       this.bans++;

@@ -1,7 +1,6 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/edges.ts';
 import { type HeaderList, notNow } from '../http/errors.ts';
-import { etagOf } from '../http/etag.ts';
 import { bytesReply, errorReply, jsonReply, Reply } from '../http/reply.ts';
 import type { PublicEndpoint } from './routes.ts';
 
@@ -18,7 +17,7 @@ const publicGet = (path: string, answer: () => Reply): PublicEndpoint => ({
 /** A text for everybody. It is made at the first request: a start does not wait for what few people open. */
 export function staticEndpoint(path: string, type: string, make: () => string, headers?: HeaderList): PublicEndpoint {
   let reply: Reply | undefined;
-  const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers, etagOf(body));
+  const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers);
   return publicGet(path, () => (reply ??= made(make())));
 }
 
@@ -33,8 +32,8 @@ export function healthEndpoints(unready: () => string | undefined): PublicEndpoi
 }
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
-Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id`;
-const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
+Link, Location, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id`;
+const TAKEN = 'Authorization, Content-Type, Idempotency-Key';
 const PREFLIGHT_SECONDS = '600';
 
 /** Headers of every reply. If one origin is allowed, `Vary` makes caches keep a reply for each origin. */

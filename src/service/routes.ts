@@ -1,7 +1,5 @@
 /** The endpoints, one a row; the router that finds them; and a request, as it is on its way to one. */
 import type { Caller } from '../access/callers.ts';
-import type { Decision, Limiter } from '../access/limiter.ts';
-import type { Clock } from '../clock.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
 import type { HeaderList } from '../http/errors.ts';
@@ -25,8 +23,6 @@ interface EndpointBase {
 /** What a caller with a valid key may ask for. */
 export interface Operation extends EndpointBase {
   readonly handler: Handler;
-  /** In place of the limiter of the plans. */
-  readonly limiter?: Pick<Limiter, 'take'>;
 }
 
 /** What everybody may ask for. */
@@ -108,19 +104,14 @@ export class Exchange {
   endpoint: Endpoint | undefined;
   /** Undefined until the key is known. */
   caller: Caller | undefined;
-  /** The decision of the limiter; undefined until then. */
-  decision: Decision | undefined;
   /** The limit headers of the reply; undefined before the limits are known. */
   limitHeaders: HeaderList | undefined;
-  /** The time as its caller has it. */
-  clock: Clock;
   #reading: Promise<Uint8Array> | undefined;
 
-  constructor(id: string, request: Request, clock: Clock) {
+  constructor(id: string, request: Request) {
     this.id = id;
     this.request = request;
     this.connection = request.connection;
-    this.clock = clock;
   }
 
   /** Reads the body, or throws the refusal of it. The same promise however often it is called. */
@@ -142,9 +133,3 @@ export interface Summary {
   readonly requestId: string;
   readonly keyId: number | undefined;
 }
-
-/**
- * Stands round every request with a valid key, refused by the limits or not. `next` serves it; a refusal is a reply too,
- * so `next` never rejects. No reply is sent if the connection was ended: `exchange.connection.end()`.
- */
-export type Around = (exchange: Exchange, caller: Caller, next: () => Promise<Reply>) => Promise<Reply>;

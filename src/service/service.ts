@@ -11,7 +11,6 @@ import { NO_BODY } from '../http/body.ts';
 import type { Connection } from '../http/connection.ts';
 import { checkMessage, checkTargetAndExpect, readTarget } from '../http/edges.ts';
 import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
-import { underConditions } from '../http/etag.ts';
 import { errorReply, type Reply, rawReply, send } from '../http/reply.ts';
 import type { Request } from '../http/request.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
@@ -26,7 +25,6 @@ import { Gate } from './gate.ts';
 import { after, type Later } from './later.ts';
 import { corsHeaders, healthEndpoints, preflight } from './public.ts';
 import {
-  type Around,
   ENDPOINTS,
   type Endpoint,
   Exchange,
@@ -41,7 +39,6 @@ import {
 
 export interface Settings {
   readonly environment: Environment;
-  readonly categories: 'open' | 'known';
   readonly corsOrigin?: string;
   /** How many proxies in front are trusted to say where a request came from. */
   readonly trustProxy: number;
@@ -67,7 +64,6 @@ interface Parts {
   readonly ready: () => boolean;
   /** Rows of the route table beside those of the shop. */
   readonly endpoints?: readonly Endpoint[];
-  readonly around?: Around;
 }
 
 export class Service {
@@ -111,7 +107,7 @@ export class Service {
     const callers = new Callers(store, settings.environment);
     const { pets, orders } = store.read;
     const texts = { pets: new RowTexts(pets, petJson), orders: new RowTexts(orders, orderJson) };
-    const context = { store, callers, clock, categories: settings.categories, texts };
+    const context = { store, callers, clock, texts };
     this.#route(parts.endpoints ?? []);
     this.#parts = { ...parts, callers, context };
     for (const request of this.#early.splice(0)) this.#handle(request);
@@ -140,7 +136,7 @@ export class Service {
   }
 
   #handle(request: Request): void {
-    const exchange = new Exchange(this.#newId(), request, this.#options.clock);
+    const exchange = new Exchange(this.#newId(), request);
     void after(this.#serve(exchange), (reply) =>
       after(exchange.limitHeaders ?? this.#lookAtLimits(request), (limitHeaders) => {
         send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
@@ -176,7 +172,7 @@ export class Service {
 
   #show({ request }: Exchange, route: Route<PublicEndpoint> | undefined): Reply {
     if (route === undefined && this.#parts === undefined) throw notNow(STARTING);
-    return underConditions(request.headers, endpointAt(route, request).answer());
+    return endpointAt(route, request).answer();
   }
 
   #operate(exchange: Exchange, route: Route<Operation> | undefined): Later<Reply> {
@@ -184,13 +180,11 @@ export class Service {
     const parts = this.#parts;
     if (request.isLate) throw notNow(STOPPING);
     if (parts === undefined) throw notNow(STARTING);
-    const { callers, context, around } = parts;
-    const limiter = route?.endpoints.get(request.method)?.limiter ?? parts.limiter;
+    const { callers, context, limiter } = parts;
     return after(this.#gate.identify(exchange, callers, limiter), ({ caller, refusal }) => {
-      const reply = () => (refusal === undefined ? answer(exchange, caller, route, context) : errorReply(refusal));
-      if (around === undefined) return reply();
-      const next = async () => reply(); // also what the limits refuse
-      return around(exchange, caller, () => next().catch((error) => this.#refusal(exchange, error)));
+      if (refusal !== undefined) return errorReply(refusal);
+      if (caller.key.readOnly && !READING.includes(request.method)) throw readOnlyKey();
+      return answer(exchange, caller, route, context);
     });
   }
 
@@ -250,6 +244,14 @@ export class Service {
 const STARTING = 'the service is starting';
 const STOPPING = 'the service is shutting down';
 
+/** What a key that only reads may ask for. */
+const READING = ['GET', 'HEAD'];
+const readOnlyKey = () =>
+  new ApiError(
+    'read_only_key',
+    'this key may only read: it takes GET and HEAD; ask the operator for one that may write',
+  );
+
 /** The endpoint that the request asks for. */
 function endpointAt<E extends Endpoint>(route: Route<E> | undefined, request: Request): E {
   checkTargetAndExpect(request);
@@ -266,12 +268,11 @@ function answer(
   route: Route<Operation> | undefined,
   context: HandlerContext,
 ): Later<Reply> {
-  const { request, path, query, clock } = exchange;
-  const { headers } = request;
+  const { request, path, query } = exchange;
   const { method, handler } = endpointAt(route, request);
   const param = path.slice(path.lastIndexOf('/') + 1);
-  const call = { caller, param, query, headers, body: NO_BODY, clock };
-  if (method === 'GET') return after(handler(call, context), (reply) => underConditions(headers, reply));
+  const call = { caller, param, query, idempotencyKey: request.headers['idempotency-key'], body: NO_BODY };
+  if (method === 'GET') return handler(call, context);
   return exchange.readBody().then((body) => handler({ ...call, body }, context));
 }
 

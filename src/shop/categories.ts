@@ -2,8 +2,7 @@
 
 import { refuseParameters } from '../http/edges.ts';
 import { notFound } from '../http/errors.ts';
-import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
-import type { Reply } from '../http/reply.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
@@ -15,10 +14,8 @@ import { NAME_LENGTH } from './pets.ts';
 const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${JSON.stringify(name)}}`;
 
 export function listCategories({ query }: Call, { store }: HandlerContext): Reply {
-  const { categories } = store.read;
   const asked = readPageQuery(query);
-  const text = textOf(categories.page(asked), categoryJson);
-  return pageReply('/v1/categories', asked, text, store, categories.revision);
+  return pageReply('/v1/categories', asked, textOf(store.read.categories.page(asked), categoryJson));
 }
 
 export async function putCategory(call: Call, context: HandlerContext): Promise<Reply> {
@@ -29,13 +26,10 @@ export async function putCategory(call: Call, context: HandlerContext): Promise<
   members.end({ id: 'stands in the path; leave it out' });
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
-  const mustHold = preconditionOf(call.headers);
-  const json = categoryJson({ id, name });
   const isNew = await write(context, call, (tx) => {
     const before = tx.categories.get(id);
-    mustHold(before && etagOf(categoryJson(before)));
     tx.categories.put({ id, name });
     return before === undefined;
   });
-  return writtenReply(isNew ? 201 : 200, json);
+  return jsonReply(isNew ? 201 : 200, categoryJson({ id, name }));
 }

@@ -2,7 +2,6 @@
 import type { Caller, Callers } from '../access/callers.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Headers } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
 import type { Order, Pet, Store, Transaction } from '../store/model.ts';
 import type { RowTexts } from './lists.ts';
@@ -11,8 +10,6 @@ export interface HandlerContext {
   readonly store: Store;
   readonly callers: Callers;
   readonly clock: Clock;
-  /** With `known`, an animal's category must exist. */
-  readonly categories: 'open' | 'known';
   /** The rows of lists as JSON. */
   readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
 }
@@ -24,11 +21,10 @@ export interface Call {
   readonly param: string;
   /** The text after `?`, as it was sent. */
   readonly query: string;
-  readonly headers: Headers;
+  /** The header, as it was sent. */
+  readonly idempotencyKey: string | undefined;
   /** As it was sent; empty for a GET. */
   readonly body: Uint8Array;
-  /** The time for this caller, which an extra may set. What is stored has the time of the context's clock. */
-  readonly clock: Clock;
 }
 
 export type Handler = (call: Call, context: HandlerContext) => Reply | Promise<Reply>;

@@ -32,7 +32,7 @@ export async function once(
   content: () => string,
   make: (tx: Transaction) => Created,
 ): Promise<Reply> {
-  const sent = call.headers['idempotency-key'];
+  const sent = call.idempotencyKey;
   if (sent === undefined) return replyOf(await write(context, call, make));
   if (!FORM.test(sent)) {
     throw new ApiError('bad_request', 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters');

@@ -1,7 +1,6 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
 
 import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
-import { etagOf } from '../http/etag.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import {
@@ -12,7 +11,6 @@ import {
   type Order,
   type Page,
   type Pet,
-  type Store,
 } from '../store/model.ts';
 
 const DEFAULT_LIMIT = 20;
@@ -47,20 +45,10 @@ export function textOf<R extends { id: Int64 }>({ items, more }: Page<R>, json: 
   return { text: asBytes(items.map(json).join(',')), next: more ? items[items.length - 1].id : undefined };
 }
 
-/**
- * The ETag is the revision of the table: a page changes only when a row does, and the same revision means the same rows
- * at every replica.
- */
-export function pageReply(
-  path: string,
-  { limit, status }: PageQuery<string>,
-  { text, next }: PageText,
-  store: Store,
-  revision: number,
-): Reply {
+export function pageReply(path: string, { limit, status }: PageQuery<string>, { text, next }: PageText): Reply {
   const filter = status === undefined ? '' : `&status=${status}`;
   const link = next === undefined ? [] : ['Link', `<${path}?limit=${limit}${filter}&after=${next}>; rel="next"`];
-  return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${revision}"`);
+  return bytesReply(200, JSON_UTF_8, `[${text}]`, link);
 }
 
 interface Block {
@@ -69,8 +57,6 @@ interface Block {
   readonly text: string;
   /** Where the text of each id begins, and where the last ends; an id without a row has no text. */
   readonly offsets: readonly number[];
-  /** The ETags of the rows that were read one by one, by their index. */
-  readonly tags: string[];
 }
 
 /**
@@ -87,14 +73,12 @@ export class RowTexts<R extends Pet | Order> {
     this.#json = json;
   }
 
-  /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
+  /** The row with this id as a reply. */
   one(id: number): Reply | undefined {
-    const row = this.#table.get(id);
-    if (row === undefined) return undefined;
-    const { text, offsets, tags } = this.#block(blockOf(id));
+    if (this.#table.get(id) === undefined) return undefined;
+    const { text, offsets } = this.#block(blockOf(id));
     const index = indexInBlock(id);
-    const etag = (tags[index] ??= etagOf(this.#json(row)));
-    return bytesReply(200, JSON_UTF_8, text.slice(offsets[index], offsets[index + 1] - 1), [], etag);
+    return bytesReply(200, JSON_UTF_8, text.slice(offsets[index], offsets[index + 1] - 1));
   }
 
   /** A page by status is put together row by row, since its rows lie anywhere in their blocks. */
@@ -145,6 +129,6 @@ export class RowTexts<R extends Pet | Order> {
       offsets.push(text.length);
     }
     const flat = Buffer.from(text, 'latin1').toString('latin1'); // one string, where V8 would keep a tree of its parts
-    return { revision, text: flat, offsets, tags: [] };
+    return { revision, text: flat, offsets };
   }
 }

@@ -3,7 +3,7 @@
  * and those who read and write rows know nothing else of them.
  */
 import { DAY_MS } from '../clock.ts';
-import { enumOf, int64, integer, listOf, optional, type TableSchema, table, text } from './schema.ts';
+import { bool, enumOf, int64, integer, listOf, optional, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -43,6 +43,8 @@ export const TABLES = {
     /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
     secrets: listOf(table({ digest: text(64), endsAt: optional(moment) })),
     revokedAt: optional(moment),
+    /** True: the key may GET and HEAD, and nothing else. */
+    readOnly: optional(bool),
   }),
   /**
    * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`.

@@ -7,7 +7,7 @@ import { type Int64, MAX_INT64, MIN_INT64, parseInt64 } from '../json/int64.ts';
 
 export interface Column<T> {
   /** What its values are, for an engine that has types of its own. */
-  readonly kind: 'integer' | 'text' | 'list';
+  readonly kind: 'boolean' | 'integer' | 'text' | 'list';
   /** The value from a caller, from JSON or from the database. Throws if it is not one of this column. */
   read(value: unknown): T;
   json(value: T): string;
@@ -26,6 +26,12 @@ export function integer(min: number, max: number): Column<number> {
       : wrong(`an integer from ${min} to ${max}`);
   return { kind: 'integer', read, json: String };
 }
+
+export const bool: Column<boolean> = {
+  kind: 'boolean',
+  read: (value) => (typeof value === 'boolean' ? value : wrong('true or false')),
+  json: String,
+};
 
 /** Databases hold no U+0000 in a text, and UTF-8 no lone surrogate, so no engine takes one. */
 const UNFIT = /[\0\p{Surrogate}]/u;

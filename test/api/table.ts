@@ -21,7 +21,7 @@ export interface Row {
   json?: unknown;
   /** Part of the message of an error, or of the body of another reply; or all of the listed parts. */
   says?: string | string[];
-  /** Reply headers: exact text, a pattern, or null for absent. `ETAG`, here and in what is sent: as the path last gave. */
+  /** Reply headers: exact text, a pattern, or null for absent. */
   has?: Record<string, string | RegExp | null>;
 }
 
@@ -67,7 +67,6 @@ const PET_METHODS = 'GET, HEAD, PATCH, DELETE, OPTIONS';
 const allow = (methods: string): Rest => ({ has: { allow: methods } });
 const linkTo = (target: string | null): Rest => ({ has: { link: target && `<${target}>; rel="next"` } });
 const DEPRECATED = {
-  deprecation: '@1764892800',
   sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
   link: '</v1/pets>; rel="successor-version"',
 };
@@ -275,72 +274,6 @@ const categories: Row[] = [
   fails('/v1/categories/9', 'method_not_allowed', allow('PUT, OPTIONS')),
 ];
 
-const ifMatch = (tags: string) => withHeader('if-match', tags);
-const ifNoneMatch = (tags: string) => withHeader('if-none-match', tags);
-const HAS_ETAG = { has: { etag: /^"[\w-]+"$/ } };
-/** Not modified: the body is spared, and nothing else. */
-const notModified = (asked: string, tags: string, has: Rest['has'] = {}) =>
-  succeeds(asked, { ...ifNoneMatch(tags), status: 304, has: { etag: 'ETAG', 'content-type': null, ...has } });
-const conditionFails = (asked: string, rest: Rest) =>
-  fails(asked, 'precondition_failed', { ...rest, has: { etag: null } });
-const malformedTags = (asked: string, rest: Rest) =>
-  fails(asked, 'bad_request', { ...rest, says: 'must be * or a list of ETags', has: { connection: /./ } });
-const dogs = { name: 'Dogs' };
-const nameDogsFails = (id: number, rest: Rest) => conditionFails(`PUT /v1/categories/${id}`, { body: dogs, ...rest });
-const deliver = { body: { status: 'delivered' } };
-const conditions: Row[] = [
-  succeeds('/v1/pets?limit=2', HAS_ETAG),
-  ...['ETAG', '*', 'W/ETAG', '"other", ETAG', ',, "a,b" ,\tETAG ,'].map((tags) =>
-    notModified('/v1/pets?limit=2', tags, linkTo('/v1/pets?limit=2&after=2').has),
-  ),
-  notModified('HEAD /v1/pets?limit=2', 'ETAG'),
-  ...['"other"', '', 'W/"other"', '"a,b", "ETA"'].map((tags) =>
-    succeeds('/v1/pets?limit=2', { ...ifNoneMatch(tags), ...HAS_ETAG }),
-  ),
-  ...['other', 'ETAG ETAG', '*, ETAG', 'w/ETAG', '"', '"two words"', "'a'"].map((tags) =>
-    malformedTags('/v1/pets?limit=2', ifNoneMatch(tags)),
-  ),
-  succeeds('/v1/pets?limit=2', ifMatch('ETAG')),
-  succeeds('/v1/pets?limit=2', ifMatch('*')),
-  ...['"other"', 'W/ETAG', ''].map((tags) => conditionFails('/v1/pets?limit=2', ifMatch(tags))),
-  fails('/v1/pets?limit=0', 'invalid_parameter', { ...ifNoneMatch('*'), has: { etag: null } }),
-  succeeds('HEAD /v1/pets/3', { has: { ...DEPRECATED, ...HAS_ETAG.has } }),
-  notModified('/v1/pets/3', 'ETAG', DEPRECATED),
-  conditionFails('/v1/pets/3', { ...ifMatch('"other"') }),
-  fails('/v1/pets/999', 'not_found', { ...ifNoneMatch('*'), has: { etag: null } }),
-  fails('/v1/pets/999', 'not_found', ifMatch('"other"')),
-  succeeds('/v1/categories', HAS_ETAG),
-  notModified('/v1/categories', 'ETAG'),
-  succeeds(`${ORDERS}?status=placed`, HAS_ETAG),
-  notModified(`${ORDERS}?status=placed`, 'ETAG'),
-  addPet(newPet, { ...ifNoneMatch('*'), has: { etag: null } }),
-
-  nameDogsFails(70, { ...ifMatch('*'), says: 'there is nothing at this path yet' }),
-  nameDogsFails(70, ifMatch('"other"')),
-  putCategory('70', dogs, { ...ifNoneMatch('*'), status: 201, ...HAS_ETAG }),
-  nameDogsFails(70, { ...ifNoneMatch('*'), says: 'there is something at this path already' }),
-  nameDogsFails(70, ifNoneMatch('"other", ETAG')),
-  nameDogsFails(70, { ...ifMatch('W/ETAG'), says: 'a weak ETag (W/) never matches here' }),
-  nameDogsFails(70, ifMatch('')),
-  putCategory('70', { name: 'Hounds' }, { ...ifMatch('"other", ETAG'), ...HAS_ETAG }),
-  putCategory('70', { name: 'Hounds' }, { ...ifMatch('ETAG'), has: { etag: 'ETAG' } }),
-  putCategory('70', { name: 'Dogs, all' }, { headers: { 'if-match': '*', 'if-none-match': '"other"' } }),
-  nameDogsFails(70, { headers: { 'if-match': 'ETAG', 'if-none-match': 'ETAG' } }),
-  malformedTags('PUT /v1/categories/70', { body: dogs, ...ifMatch('Dogs') }),
-  malformedTags('PUT /v1/categories/70', { body: dogs, ...ifNoneMatch('*, *') }),
-
-  placeOrder(5, { says: '"id":1' }),
-  succeeds(`${ORDERS}/1`, HAS_ETAG),
-  notModified(`${ORDERS}/1`, 'ETAG'),
-  conditionFails(`PATCH ${ORDERS}/1`, { ...deliver, ...ifMatch('"other"'), says: 'it has changed' }),
-  conditionFails(`PATCH ${ORDERS}/1`, { ...deliver, ...ifNoneMatch('*') }),
-  fails(`PATCH ${ORDERS}/2`, 'not_found', { ...deliver, ...ifMatch('"other"') }),
-  succeeds(`PATCH ${ORDERS}/1`, { ...deliver, ...ifMatch('ETAG'), ...HAS_ETAG }),
-  succeeds(`${ORDERS}/1`, { has: { etag: 'ETAG' }, says: 'delivered' }),
-  conditionFails(`PATCH ${ORDERS}/1`, { ...deliver, ...ifMatch('"other"') }),
-  fails(`PATCH ${ORDERS}/1`, 'order_closed', { ...deliver, ...ifMatch('ETAG') }),
-];
-
 const idempotencyKey = (key: string) => withHeader('idempotency-key', key);
 const REPLAYED = { has: { 'idempotent-replayed': 'true' } };
 const changePet = (id: number, body: unknown, rest: Rest = {}) => succeeds(`PATCH /v1/pets/${id}`, { body, ...rest });
@@ -349,7 +282,7 @@ const changePetFails = (id: number | string, body: unknown, says: Rest['says'], 
 const removePet = (id: number, rest: Rest = {}) => succeeds(`DELETE /v1/pets/${id}`, { status: 204, ...rest });
 const NEITHER = 'name, categoryId: at least one of them must be sent';
 const changes: Row[] = [
-  changePet(1, { name: 'Bella' }, { json: pet(1, 'Bella', 1), ...HAS_ETAG }),
+  changePet(1, { name: 'Bella' }, { json: pet(1, 'Bella', 1) }),
   changePet(1, { categoryId: 9 }, { json: pet(1, 'Bella', 9) }),
   succeeds('PATCH /v1/pets/1', { text: '{"categoryId":9007199254740993}', says: ',"categoryId":9007199254740993,' }),
   changePet(1, { name: 'Bello', categoryId: 1 }, { json: pet(1, 'Bello', 1) }),
@@ -371,18 +304,12 @@ const changes: Row[] = [
     has: { 'accept-patch': 'application/json' },
   }),
   ...words('999 0 x 9223372036854775808').map((id) =>
-    fails(`PATCH /v1/pets/${id}`, 'not_found', { body: { name: 'x' }, json: NO_ANIMAL, has: { deprecation: null } }),
+    fails(`PATCH /v1/pets/${id}`, 'not_found', { body: { name: 'x' }, json: NO_ANIMAL, has: { sunset: null } }),
   ),
-  succeeds('/v1/pets/2', HAS_ETAG),
-  conditionFails('PATCH /v1/pets/2', { body: { name: 'x' }, ...ifMatch('"other"'), says: 'it has changed' }),
-  conditionFails('PATCH /v1/pets/2', { body: { name: 'x' }, ...ifNoneMatch('*') }),
-  malformedTags('PATCH /v1/pets/2', { body: { name: 'x' }, ...ifMatch('x') }),
-  changePet(2, { name: 'Mimi II' }, { ...ifMatch('ETAG'), ...HAS_ETAG }),
-  conditionFails('DELETE /v1/pets/2', ifMatch('"other"')),
   fails('DELETE /v1/pets/2?x=1', 'invalid_parameter'),
   fails('DELETE /v1/pets/2', 'bad_request', { text: '{}', says: 'a DELETE request has no body' }),
   fails('DELETE /v1/pets/999', 'not_found', { ...withHeader('content-type', 'text/plain'), json: NO_ANIMAL }),
-  removePet(2, { ...ifMatch('ETAG'), has: { 'content-type': null, etag: null, deprecation: null } }),
+  removePet(2, { has: { 'content-type': null, sunset: null } }),
   fails('/v1/pets/2', 'not_found', { json: NO_ANIMAL }),
   ...words('2 999 x').map((id) => fails(`DELETE /v1/pets/${id}`, 'not_found', { json: NO_ANIMAL })),
   fails('PATCH /v1/pets/2', 'not_found', { body: { name: 'x' } }),
@@ -455,13 +382,13 @@ const corsFrom = (origin: string, vary: string | null): Row[] => [
       vary,
       'access-control-expose-headers':
         'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Link, \
-Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id',
+Location, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id',
     },
   }),
   fails('/v1/pets', 'missing_api_key', { key: null, has: { 'access-control-allow-origin': origin } }),
   preflight({
     'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
-    'access-control-allow-headers': /Authorization.*Content-Type.*Idempotency-Key.*If-Match.*If-None-Match/,
+    'access-control-allow-headers': /Authorization.*Content-Type.*Idempotency-Key$/,
   }),
 ];
 
@@ -470,6 +397,23 @@ const fromNobody = (...rows: [address: string, left: number][]) =>
     const has = { 'x-ratelimit-remaining': `${left}` };
     return fails('/v1/pets', 'missing_api_key', { key: null, ...withHeader('x-forwarded-for', address), has });
   });
+const READ_ONLY = { key: 'read only' };
+const READS_ALONE = { ...READ_ONLY, says: 'this key may only read: it takes GET and HEAD' };
+const readOnly: Row[] = [
+  ...words('/v1/pets /v1/pets/1 /v1/categories /v1/store/orders').flatMap((path) => [
+    succeeds(path, READ_ONLY),
+    succeeds(`HEAD ${path}`, READ_ONLY),
+  ]),
+  fails(POST_PETS, 'read_only_key', { ...READS_ALONE, body: newPet, has: { 'x-ratelimit-remaining': '291' } }),
+  fails(POST_PETS, 'read_only_key', { ...READS_ALONE, text: 'no JSON' }),
+  fails('PATCH /v1/pets/1', 'read_only_key', { ...READS_ALONE, body: { name: 'x' } }),
+  fails('DELETE /v1/pets/1', 'read_only_key', READS_ALONE),
+  fails('PUT /v1/categories/1', 'read_only_key', { ...READS_ALONE, body: { name: 'x' } }),
+  fails(`POST ${ORDERS}`, 'read_only_key', { ...READS_ALONE, body: { petId: 1 } }),
+  fails('POST /v1/nothing', 'read_only_key', { ...READS_ALONE, body: {} }),
+  fails('/v1/nothing', 'not_found', READ_ONLY),
+  succeeds('OPTIONS /v1/pets', { ...READ_ONLY, status: 204 }),
+];
 const ONE_A_MINUTE = { key: 'one a minute' };
 const limited = fails('/v1/pets', 'rate_limited', ONE_A_MINUTE);
 const banned = fails('/v1/pets', 'key_banned', { ...ONE_A_MINUTE, has: { 'x-ratelimit-remaining': '0' } });
@@ -480,7 +424,7 @@ export const GROUPS: Group[] = [
   { name: 'adding animals, and reading one', settings: {}, rows: animals },
   { name: 'orders', settings: {}, rows: orders },
   { name: 'categories', settings: {}, rows: categories },
-  { name: 'ETags and conditions', settings: {}, rows: conditions },
+  { name: 'a key that only reads', settings: {}, rows: readOnly },
   {
     name: 'changing and removing animals',
     settings: {},
@@ -498,15 +442,10 @@ export const GROUPS: Group[] = [
     ],
   },
   {
-    name: 'staging, and categories that are known',
-    settings: { environment: 'staging', categories: 'known' },
+    name: 'staging',
+    settings: { environment: 'staging' },
     rows: [
       badKey('production', 'a production key ("ps_live_"), but this is the staging service: send a "ps_test_" key'),
-      addPetFails({ name: 'x', categoryId: 9 }, 'categoryId'),
-      addPetFails({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
-      addPet({ name: 'x', categoryId: 8 }),
-      changePetFails(1, { categoryId: 9 }, 'categoryId: there is no category 9'),
-      changePet(1, { categoryId: 8 }),
       fails('/v1/nothing', 'missing_api_key', { key: null }),
     ],
   },

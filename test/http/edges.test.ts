@@ -113,7 +113,7 @@ test('what is unusual but right is served', async () => {
   for (const [name, bytes, status] of rows) {
     const [reply] = await exchange(port, bytes, { replies: 1 });
     assert.equal(reply.status, status, `${name}: ${reply.body}`);
-    assertCommon(reply.headers, reply.headers.has('etag'), /\/v1/.test(bytes));
+    assertCommon(reply.headers, /\/v1/.test(bytes));
   }
 });
 
@@ -135,7 +135,7 @@ test('requests sent at once are answered in order, and a fault behind them costs
   const codes = replies.map(({ body }) => JSON.parse(body).code);
   assert.deepEqual(codes, [undefined, 'method_not_allowed', 'invalid_json', 'uri_too_long', undefined, 'bad_request']);
   assert.deepEqual(told(replies), [...[200, 405, 400, 414, 201].map((status) => `${status} keep-alive`), '400 close']);
-  for (const { headers } of replies) assertCommon(headers, headers.has('etag'));
+  for (const { headers } of replies) assertCommon(headers);
 });
 
 test('the reply to a body that is too large arrives, and no reset in its place', async () => {
@@ -170,9 +170,8 @@ test('who reads late finds the reply that ended the connection, whatever was sen
     [addPet('Connection: close\r\n'), 201],
     [get(UPGRADE), 200],
     ['GET /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
-    [get('Connection: close\r\n').replace('GET', 'HEAD'), 200], // no body follows, as in the next two
+    [get('Connection: close\r\n').replace('GET', 'HEAD'), 200], // no body follows, as in the next one
     [get('Connection: close\r\n').replace('GET', 'OPTIONS'), 204],
-    [get('Connection: close\r\nIf-None-Match: *\r\n'), 304],
   ] as const) {
     const before = answered;
     const socket = connect(first).pause();

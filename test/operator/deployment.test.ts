@@ -142,10 +142,6 @@ test('behind nginx: the caller’s address, all that the service says, and the e
   const page = await ask('/v1/pets?limit=1');
   assert.equal(page.headers.get('strict-transport-security'), strict);
   assert.equal(page.headers.get('link'), '</v1/pets?limit=1&after=1>; rel="next"');
-  const etag = page.headers.get('etag')!;
-  assert.match(etag, /^"[^"]+"$/, 'strong, as the service sent it');
-  const again = await ask('/v1/pets?limit=1', { 'if-none-match': etag });
-  assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag]);
   const { status, headers: sent } = await fetch(`${plain}/v1/pets?limit=1`, { redirect: 'manual' });
   assert.deepEqual([status, sent.get('location')], [308, 'https://api.example/v1/pets?limit=1']);
   mkdirSync(place.at('acme/.well-known/acme-challenge'), { recursive: true });
@@ -239,9 +235,6 @@ test('behind Caddy, with a certificate of its own: the same', { skip: missing('c
   assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
   const page = await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' });
   assert.deepEqual([page.status, page.headers.get('strict-transport-security')], [200, 'max-age=31536000']);
-  const etag = page.headers.get('etag')!;
-  const again = await ask('/v1/pets?limit=1', { 'if-none-match': etag });
-  assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag], 'strong, as it was sent');
   assert.equal(await statusByHttp2(url, '/v1/pets?limit=1', authorization), 200);
   const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
   assert.deepEqual([large.status, large.code], [413, 'body_too_large']);

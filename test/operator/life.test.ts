@@ -158,7 +158,6 @@ test('the log tells the settings in force, and no secret', async (t) => {
     store: 'data',
     firstKey: 'free',
     environment: 'production',
-    categories: 'open',
     corsOrigin: 'https://a.example',
     trustProxy: 0,
     keepAlive: 75,

@@ -1,6 +1,4 @@
-/** The console in a real browser, which is one for all of these, each with a server of its own; and the client in it. */
+/** The console in a real browser, which is one for all of these, each with a server of its own. */
 import './use.ts';
 import './focus.ts';
 import './limits.ts';
-import './lab.ts';
-import './client.ts';
