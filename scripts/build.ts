@@ -1,8 +1,9 @@
 /**
  * `npm run build [-- --target linux-arm64]`: dist/petstore.cjs (the program, for Node 20.19 and later)
- * and dist/petstore, a single file that carries its own Node and needs nothing else; for another machine
- * than this one dist/petstore-linux-arm64. Beside them what of others is in it: dist/THIRD-PARTY-NOTICES and
- * dist/petstore.cdx.json. Two builds of one commit are equal byte for byte, wherever made with the same `strip`.
+ * and dist/petstore, a single file that carries its own Node; for another machine than this one
+ * dist/petstore-linux-arm64. Of a Linux it needs glibc and libatomic1, and `flock` for the lock of a store. Beside
+ * them what of others is in it: dist/THIRD-PARTY-NOTICES and dist/petstore.cdx.json. `--target node` makes the program
+ * alone. Two builds of one commit are equal byte for byte, wherever made with the same `strip`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -57,8 +58,9 @@ function buildBinary(workshop: string, node: string, builder: string): void {
 }
 
 const { target = OWN_PLATFORM } = parseArgs({ options: { target: { type: 'string' } } }).values;
-if (!PLATFORMS.includes(target)) {
-  console.error(`--target is one of ${PLATFORMS.join(', ')}, not ${target}`);
+const isProgramAlone = target === 'node';
+if (!isProgramAlone && !PLATFORMS.includes(target)) {
+  console.error(`--target is one of node, ${PLATFORMS.join(', ')}, not ${target}`);
   process.exit(2);
 }
 const workshop = mkdtempSync(path.join(tmpdir(), 'petstore-build-'));
@@ -67,6 +69,10 @@ mkdirSync(DIST, { recursive: true });
 const stamp = commit();
 const inputs = await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
 chmodSync(path.join(DIST, 'petstore.cjs'), 0o755);
+if (isProgramAlone) {
+  writeFileSync(path.join(DIST, NOTICES), noticesOf(componentsOf(inputs)));
+  process.exit();
+}
 const runtime = fetchRuntime(workshop, target);
 const components = [...componentsOf(inputs), runtimeComponent(runtime)];
 writeFileSync(path.join(DIST, NOTICES), noticesOf(components));
