@@ -44,12 +44,13 @@ async function copyWithout(t: TestContext, names: readonly string[]): Promise<st
   return cwd;
 }
 
-/** What the printed line gives, typed as it stands: the reply to it. */
-async function typed(cwd: string, ...words: string[]): Promise<string> {
-  const child = spawn('npm', ['start', '--silent', '--', '--port', '0', ...words], { cwd, env, detached: true });
+/** Starts the program, and resolves with the reply to the line that it prints, or to that line with another path. */
+async function typed(cwd: string, word?: string, path = '/v1/pets'): Promise<string> {
+  const words = ['start', '--silent', '--', '--port', '0', ...(word === undefined ? [] : [word])];
+  const child = spawn('npm', words, { cwd, env, detached: true });
   try {
     for await (const line of createInterface(child.stdout)) {
-      if (line.startsWith('curl ')) return (await run('sh', ['-c', `${line} -i`])).stdout;
+      if (line.startsWith('curl ')) return (await run('sh', ['-c', `${line.replace('/v1/pets', path)} -i`])).stdout;
     }
     assert.fail('it ended before it printed the line');
   } finally {
@@ -80,9 +81,9 @@ test('the extra of extras/README.md is one', async (t) => {
   const cwd = await copyWithout(t, []);
   const [, source] = /```ts\n(.*?)```/s.exec(readFileSync(path.join(ROOT, 'extras/README.md'), 'utf8')) ?? [];
   const [, line] = /in list\.ts: (export .*;)/.exec(source) ?? [];
-  mkdirSync(path.join(cwd, 'extras/bell'));
-  writeFileSync(path.join(cwd, 'extras/bell/extra.ts'), source);
+  mkdirSync(path.join(cwd, 'extras/hours'));
+  writeFileSync(path.join(cwd, 'extras/hours/extra.ts'), source);
   appendFileSync(path.join(cwd, 'extras/list.ts'), `${line}\n`);
   await run('npm', ['run', 'typecheck'], { cwd, env });
-  assert.match(await typed(cwd, '--bell'), /^X-Bell: 1\r$/m);
+  assert.match(await typed(cwd, '--hours', '/hours'), /\r\n\r\nalways\n$/);
 });
