@@ -11,7 +11,7 @@ export interface Cores {
 
 const NANOSECONDS = 1e9;
 
-export const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
+const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
 export function findCores(): Cores | undefined {
   if (process.platform !== 'linux' || !isOnPath('taskset')) return undefined;

@@ -12,11 +12,11 @@ const SERVE = 'serve';
 const USAGE = `usage: npm run bench -- [${PARTS.join(' | ')}] [options]
        npm run bench -- ${SERVE}
 
-Without a part: all, in less than two minutes. A part by itself is measured with more connections, too.
+Without a part: all, in two minutes. A part by itself is measured with more connections, too.
 ${SERVE} runs the service with 100,000 animals and a key without limits, for load generators of your own.
 
-  --peers         also Fastify, Hono, Express, json-server (installed into bench/, once), SQLite where Node has it,
-                  and Go's net/http where Go is installed
+  --peers         also Fastify, Express, json-server, rate-limiter-flexible (installed into bench/, once), node:net,
+                  and SQLite where Node has it
   --scale         also a million animals: speed, start, memory, compaction
   --store URL     also the list through one of two replicas on this PostgreSQL database, which must be empty
   --rounds N      how often each server is loaded, in turn (default 9)

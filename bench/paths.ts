@@ -10,6 +10,7 @@ import { type Animal, animal, animals, SERVICE, Store, UNLIMITED } from './servi
 export const ANIMALS = 100_000;
 export const PAGE = 20;
 const PAGES = 2_048;
+const KEYS = 10_000;
 /** All are read when replies are captured, so that none is read for the first time while it is timed. */
 const ANIMALS_READ = 1_000;
 /** More replies of bare node:http would not differ, and take time to capture. */
@@ -27,11 +28,13 @@ interface Path {
   /** By default CONNECTIONS. */
   connections?: number;
   warmUpSeconds?: number;
-  requests: (key: string) => Request[];
+  requests: (key: string, keys: readonly string[]) => Request[];
   /** Throws unless the body of the first request's reply is right. */
   check: (body: unknown) => void;
   peers: Peer[];
   isOverLimit?: boolean;
+  /** So many keys more are made, for all requests of the run. */
+  keys?: number;
   /** Also measured with so many connections, if the part is asked for by name. */
   crowd?: number;
 }
@@ -39,6 +42,11 @@ interface Path {
 const firstPage = (key: string) => [get(`/v1/pets?limit=${PAGE}`, key)];
 const offsets = Array.from({ length: PAGES }, randomIntegers(ANIMALS - PAGE));
 const newAnimal = (i: number) => ({ name: `Rex ${i}`, categoryId: (i % 9) + 1, status: 'pending' });
+/** The sold animals behind an id: as many as a page has, for offsets are a page away from the end, or fewer. */
+const soldAfter = (id: number) =>
+  animals(ANIMALS - id, id + 1)
+    .filter(({ status }) => status === 'sold')
+    .slice(0, PAGE);
 const holdsFirstPage = (body: unknown) => deepStrictEqual(body, animals(PAGE));
 
 const PATHS: Path[] = [
@@ -47,7 +55,7 @@ const PATHS: Path[] = [
     name: 'list, one page',
     requests: firstPage,
     check: holdsFirstPage,
-    peers: [PEERS.bare, PEERS.floor, PEERS.go],
+    peers: [PEERS.bare, PEERS.floor],
     crowd: 1_000,
   },
   {
@@ -55,7 +63,14 @@ const PATHS: Path[] = [
     name: 'list, pages at random',
     requests: (key) => offsets.map((after) => get(`/v1/pets?limit=${PAGE}&after=${after}`, key)),
     check: (body) => deepStrictEqual(body, animals(PAGE, offsets[0] + 1)),
-    peers: [PEERS.bare, PEERS.fastify, PEERS.hono, PEERS.express, PEERS.jsonServer],
+    peers: [PEERS.bare, PEERS.fastify, PEERS.express, PEERS.jsonServer],
+  },
+  {
+    part: 'list',
+    name: 'list, a rare status',
+    requests: (key) => offsets.map((after) => get(`/v1/pets?limit=${PAGE}&status=sold&after=${after}`, key)),
+    check: (body) => deepStrictEqual(body, soldAfter(offsets[0])),
+    peers: [PEERS.bare],
   },
   {
     part: 'list',
@@ -82,6 +97,14 @@ const PATHS: Path[] = [
     isOverLimit: true,
   },
   {
+    part: 'limit',
+    name: 'admitted, 10,000 keys at random',
+    keys: KEYS,
+    requests: (_, keys) => Array.from({ length: KEYS }, randomIntegers(KEYS)).map((at) => firstPage(keys[at])[0]),
+    check: holdsFirstPage,
+    peers: [PEERS.bare, PEERS.limiter],
+  },
+  {
     part: 'create',
     name: 'create, durable',
     connections: 64,
@@ -96,6 +119,7 @@ const PATHS: Path[] = [
   },
 ];
 
+export const PATH_NAMES: readonly string[] = PATHS.map(({ name }) => name);
 export const PARTS = [...new Set(PATHS.map(({ part }) => part))];
 
 /** All paths of a part, each on a server of its own, on the same store. */
@@ -141,8 +165,9 @@ export async function openShop(bench: Bench, limit = UNLIMITED): Promise<{ store
 async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
   bench.progress(`${path.name}: starting`);
   const { store, key } = await openShop(bench, path.isOverLimit ? 1 : UNLIMITED);
-  const requests = path.requests(key);
   const server = await store.serve();
+  const keys = path.keys === undefined ? [] : await store.keys(path.keys);
+  const requests = path.requests(key, keys);
   if (path.isOverLimit) await send(server.origin, { ...requests[0], status: 200 });
   const replies = await sendAll(server.origin, requests.slice(0, CAPTURED));
   checkBody(`${SERVICE}, ${path.name}`, replies[0].body, path.check);

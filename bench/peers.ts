@@ -1,9 +1,8 @@
-/** The servers that the service is measured against. Some need packages, installed on demand, and one needs Go. */
+/** The servers that the service is measured against. Some need packages, installed on demand. */
 import { existsSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Bench } from './bench.ts';
-import { isOnPath } from './machine.ts';
 import { run, type Server } from './processes.ts';
 import type { Request } from './requests.ts';
 
@@ -37,20 +36,17 @@ export const PEERS = {
   floor: {
     name: 'node:net',
     file: 'floor.mjs',
-    isBaseline: true,
     leavesOut: 'HTTP too: it sends the bytes of one reply for each head, and parses nothing',
     given: 'replies',
   },
-  go: {
-    name: 'Go net/http',
-    file: 'bare.go',
-    isPossible: () => isOnPath('go'),
-    leavesOut: SAME_BYTES,
+  fastify: { name: 'Fastify 5', file: 'fastify.mjs', leavesOut: IN_MEMORY, given: 'animals' },
+  express: { name: 'Express 5', file: 'express.mjs', leavesOut: IN_MEMORY, given: 'animals' },
+  limiter: {
+    name: 'rate-limiter-flexible',
+    file: 'limiter.mjs',
+    leavesOut: `the window of a day and bans, and but for the limit of a minute ${SAME_BYTES}`,
     given: 'replies',
   },
-  fastify: { name: 'Fastify 5', file: 'fastify.mjs', leavesOut: IN_MEMORY, given: 'animals' },
-  hono: { name: 'Hono 4', file: 'hono.mjs', leavesOut: IN_MEMORY, given: 'animals' },
-  express: { name: 'Express 5', file: 'express.mjs', leavesOut: IN_MEMORY, given: 'animals' },
   jsonServer: {
     name: 'json-server',
     file: 'json-server.mjs',
@@ -68,10 +64,10 @@ export const PEERS = {
     given: 'store',
   },
   sqlite: {
-    name: 'SQLite (WAL, FULL)',
+    name: 'SQLite, group commit',
     file: 'sqlite.mjs',
     isPossible: () => isBuiltin('node:sqlite'),
-    leavesOut: 'keys, limits, checks, ids beyond 2^53, request ids; its creates are on the disk',
+    leavesOut: 'keys, limits, checks, ids beyond 2^53, request ids; what came in one turn is one durable transaction',
     given: 'store',
   },
 } satisfies Record<string, Peer>;
@@ -92,10 +88,5 @@ export function availablePeers(bench: Bench, wanted: Peer[]): Peer[] {
   });
 }
 
-export async function startPeer(bench: Bench, { name, file }: Peer, args: string[]): Promise<Server> {
-  const source = `${FOLDER}peers/${file}`;
-  if (!file.endsWith('.go')) return bench.start(name, [process.execPath, source, ...args]);
-  const program = bench.file('go');
-  await run(['go', 'build', '-o', program, source]);
-  return bench.start(name, [program, ...args]);
-}
+export const startPeer = (bench: Bench, { name, file }: Peer, args: string[]): Promise<Server> =>
+  bench.start(name, [process.execPath, `${FOLDER}peers/${file}`, ...args]);

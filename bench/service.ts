@@ -1,5 +1,9 @@
 /** The service as it is measured: bundled once, filled by its own commands, run on a store of its own. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import path from 'node:path';
+import { json } from 'node:stream/consumers';
 import { bundle } from '../scripts/bundle.ts';
 import type { Bench } from './bench.ts';
 import { run, type Server } from './processes.ts';
@@ -11,6 +15,8 @@ export const UNLIMITED = 1_000_000_000;
 const NAMES = ['Rex', 'Bella', 'Minka', 'Sir Hopsalot', 'Nemo', 'Ada', 'Old Tom'];
 /** Of so many animals one is sold: the rare status. */
 const RARE_EVERY = 40;
+/** Commands at a time on the socket of a server. */
+const CALLERS = 50;
 
 export interface Animal {
   id: number;
@@ -54,6 +60,23 @@ export class Store {
   async key(limit = UNLIMITED): Promise<string> {
     const limits = ['--per-minute', String(limit), '--per-day', String(limit)];
     return JSON.parse(await this.command('keys', 'create', '--plan', 'enterprise', ...limits, '--json')).key;
+  }
+
+  /** So many keys without limits, made by the running server through its socket. */
+  async keys(count: number): Promise<string[]> {
+    const wanted = JSON.stringify({ plan: 'enterprise', perMinute: UNLIMITED, perDay: UNLIMITED });
+    const socketPath = path.join(this.#place[1], 'admin.sock');
+    const headers = { 'Content-Length': wanted.length };
+    const keys: string[] = [];
+    const makeSome = async () => {
+      for (let made = 0; made < count / CALLERS; made++) {
+        const sent = request({ socketPath, path: '/keys/create', method: 'POST', headers }).end(wanted);
+        const [reply] = await once(sent, 'response');
+        keys.push(((await json(reply)) as { key: string }).key);
+      }
+    };
+    await Promise.all(Array.from({ length: CALLERS }, makeSome));
+    return keys;
   }
 
   /** Bans are off: every 429 is the limiter's own. */

@@ -1,5 +1,5 @@
 /** The results as text: the result in words, tables, and where the CPU time of a request goes. */
-import { intervalText, number, spreadText } from './numbers.ts';
+import { intervalText, number, type Spread, spreadText } from './numbers.ts';
 import { PEERS } from './peers.ts';
 import type { Results, Row } from './results.ts';
 import { SERVICE } from './service.ts';
@@ -9,13 +9,13 @@ const PAGES = 'list, pages at random';
 const CREATE = 'create, durable';
 const BAR_CHARACTERS = 60;
 
-const LEGEND = `Lists have 20 of 100,000 animals a page. One animal: 1,000 ids at random among them, each read once before the timing.
+const LEGEND = `Lists have 20 of 100,000 animals a page; the rare status is that of one in 40. One animal: 1,000 ids at random among them.
 Requests/s: with 32 connections, creates with 64. CPU µs: server CPU time a request.
 p50, p99: latency at 1,000 requests a second, from the moment when each was due; of servers that answer twice as many.
 Ratios: above 1, ${SERVICE} is faster than ${PEERS.bare.name}, which does nothing but send the same bytes.
 By CPU: by requests a second of CPU time, which other programs on the machine disturb less.
 In brackets: the interval in which the true median lies, with 95 %.
-noisy a–b: this interval is wider than a tenth of the median: no result. More rounds may narrow it: --rounds 30.
+noisy a–b: this interval is wider than a tenth of the median: no result, and – in the first table. --rounds 30 may narrow it.
 ≥: at least; the load generator, and not the server, was the limit, so there is no ratio by requests/s.
 ≤: at most; the load generator sent requests late, and that delay is part of the figure.`;
 
@@ -25,21 +25,27 @@ function beside({ rows }: Results, path: string, subject: string): Row['service'
   return rows.find((row) => row.path === path && row.subject === subject)?.service;
 }
 
-/** A figure that is too noisy has only its interval here, too. */
+/** What holds, in words. A figure that is too noisy is left out. */
 export function sentence(results: Results): string {
   const own = ownRows(results);
   const row = own.find(({ path }) => path === PAGES) ?? own[0];
   const create = own.find((one) => one !== row && one.path === CREATE);
+  const claim = (figure: Spread | undefined, text: string, words: string) => holds(figure) && `${text} ${words}`;
   const cpu = beside(results, row.path, PEERS.bare.name)?.cpu;
+  const { latency } = row;
+  const within = latency && `ms at ${number(latency.perSecond)} requests a second`;
   const claims = [
-    `${rateText(row)} requests a second`,
-    row.latency && `99 of 100 within ${latencyText(row, 'p99')} ms at ${number(row.latency.perSecond)} a second`,
-    row.cpuMicros && `${spreadText(row.cpuMicros, 1)} µs of CPU time a request`,
-    cpu && `${spreadText(cpu, 2)} times as fast as ${PEERS.bare.name} with the same bytes, by CPU time`,
-    create && `${rateText(create)} animals added a second, each synced to its file before the reply`,
-  ];
-  return `${SERVICE} (${row.path}): ${claims.filter(Boolean).join('; ')}.`;
+    claim(row.perSecond, rateText(row), 'requests a second'),
+    within && claim(latency.p50, `half of the replies within ${latencyText(row, 'p50')}`, within),
+    within && claim(latency.p99, `99 of 100 within ${latencyText(row, 'p99')}`, within),
+    claim(row.cpuMicros, spreadText(row.cpuMicros, 1), 'µs of CPU time a request'),
+    claim(cpu, `${spreadText(cpu, 2)} times as fast as ${PEERS.bare.name}`, 'with the same bytes, by CPU time'),
+    create && claim(create.perSecond, rateText(create), 'animals added a second, each synced before its reply'),
+  ].filter(Boolean);
+  return `${SERVICE} (${row.path}): ${claims.length > 0 ? claims.join('; ') : 'no figure holds on this machine just now'}.`;
 }
+
+const holds = (figure: Spread | undefined): boolean => figure?.tooNoisy === false;
 
 /** Whose the CPU time of a list request is, by two servers that do less; empty where the run does not tell. */
 export function shares(results: Results): string {
@@ -61,15 +67,21 @@ export function shares(results: Results): string {
   return `The CPU time of a request (${ONE_PAGE}): ${texts.join(', ')}; ${how}.\n\n${bar}`;
 }
 
-function mainTable(results: Results): string {
+/** The figures that hold, for the README. */
+function resultTable(results: Results): string {
   const rows = ownRows(results).map((row) => {
-    const { cpu, throughput } = beside(results, row.path, PEERS.bare.name) ?? {};
-    const latency = [latencyText(row, 'p50'), latencyText(row, 'p99')];
-    const ratios = [intervalText(cpu, 2), intervalText(throughput, 2)];
-    return [row.path, rateText(row), ...latency, spreadText(row.cpuMicros, 1), ...ratios];
+    const cpu = beside(results, row.path, PEERS.bare.name)?.cpu;
+    const { p50, p99 } = row.latency ?? {};
+    const cells: [Spread | undefined, string][] = [
+      [row.perSecond, rateText(row)],
+      [p50, latencyText(row, 'p50')],
+      [p99, latencyText(row, 'p99')],
+      [row.cpuMicros, spreadText(row.cpuMicros, 1)],
+      [cpu, spreadText(cpu, 2)],
+    ];
+    return [row.path, ...cells.map(([figure, text]) => (holds(figure) ? text : '–'))];
   });
-  const ratios = [`>times as fast as ${PEERS.bare.name}, by CPU`, '>by requests/s'];
-  return markdown(['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', ...ratios], rows);
+  return markdown(['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', `>times ${PEERS.bare.name}, by CPU`], rows);
 }
 
 function latencyText({ latency }: Row, key: 'p50' | 'p99'): string {
@@ -80,14 +92,21 @@ function rateText({ perSecond, loadIsLimit }: Row): string {
   return `${loadIsLimit ? '≥ ' : ''}${spreadText(perSecond, 0)}`;
 }
 
-function otherTable({ rows }: Results): string {
-  const others = rows.flatMap(({ service, ...row }) => {
-    if (service === undefined) return [];
-    const ratios = [intervalText(service.cpu, 2), intervalText(service.throughput, 2)];
-    return [[row.path, row.subject, rateText(row), spreadText(row.cpuMicros, 1), ...ratios, row.leavesOut ?? '']];
-  });
-  const headings = ['', 'against', '>requests/s', '>CPU µs', '>times, by CPU', '>by requests/s', 'which leaves out'];
-  return `The others, and how many times as fast ${SERVICE} is\n\n${markdown(headings, others)}`;
+/** Every figure, with its interval where it does not hold. */
+function fullTable({ rows }: Results): string {
+  const cells = rows.map((row) => [
+    row.path,
+    row.subject,
+    rateText(row),
+    latencyText(row, 'p50'),
+    latencyText(row, 'p99'),
+    spreadText(row.cpuMicros, 1),
+    intervalText(row.service?.cpu, 2),
+    intervalText(row.service?.throughput, 2),
+    row.leavesOut ?? '',
+  ]);
+  const figures = ['>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', `>${SERVICE}, times by CPU`, '>by requests/s'];
+  return `All figures\n\n${markdown(['', 'server', ...figures, 'which leaves out'], cells)}`;
 }
 
 function figureTable({ figures }: Results): string {
@@ -100,7 +119,7 @@ function figureTable({ figures }: Results): string {
 /** Of a run with one row or more. */
 export function asText(results: Results): string {
   const parts = [
-    ...[sentence(results), mainTable(results), LEGEND, shares(results), otherTable(results), figureTable(results)],
+    ...[sentence(results), resultTable(results), fullTable(results), LEGEND, shares(results), figureTable(results)],
     results.notes.map((note) => `- ${note}`).join('\n'),
     Object.entries(results.machine)
       .map(([name, text]) => `${name}: ${text}`)

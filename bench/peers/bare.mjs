@@ -3,28 +3,11 @@
  * `node bare.mjs REPLIES.json`. It reads the body of a POST and JSON.parses it, and keeps nothing.
  * What remains is what node:http itself costs.
  */
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { listen, readJson } from './common.mjs';
+import { capturedReplies, listen, readJson } from './common.mjs';
 
-const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
-const replies = JSON.parse(readFileSync(process.argv[2], 'utf8')).map(({ status, rawHeaders, body }) => ({
-  status,
-  headers: rawHeaders.filter((_, i) => !WRITTEN_BY_NODE.test(rawHeaders[i & ~1])),
-  body: Buffer.from(body).toString('latin1'),
-}));
-const answerRead = inTurn(replies.filter(({ status }) => status !== 201));
-const answerWrite = inTurn(replies.filter(({ status }) => status === 201));
-
-function inTurn(some) {
-  let next = 0;
-  return (response) => {
-    const { status, headers, body } = some[next];
-    next = (next + 1) % some.length;
-    response.writeHead(status, headers);
-    response.end(body, 'latin1');
-  };
-}
+const answerRead = capturedReplies(process.argv[2], ({ status }) => status !== 201);
+const answerWrite = capturedReplies(process.argv[2], ({ status }) => status === 201);
 
 const server = createServer((request, response) => {
   if (request.method === 'GET') return answerRead(response);

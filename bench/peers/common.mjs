@@ -1,4 +1,25 @@
 /** What peers share. */
+import { readFileSync } from 'node:fs';
+
+const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
+
+/** A function that sends the bytes of the replies in a file, one after the other, of those that are wanted. */
+export function capturedReplies(file, isWanted = () => true) {
+  const replies = JSON.parse(readFileSync(file, 'utf8'))
+    .filter(isWanted)
+    .map(({ status, rawHeaders, body }) => ({
+      status,
+      headers: rawHeaders.filter((_, i) => !WRITTEN_BY_NODE.test(rawHeaders[i & ~1])),
+      body: Buffer.from(body).toString('latin1'),
+    }));
+  let next = 0;
+  return (response) => {
+    const { status, headers, body } = replies[next];
+    next = (next + 1) % replies.length;
+    response.writeHead(status, headers);
+    response.end(body, 'latin1');
+  };
+}
 
 /** Prints where it listens, and ends at SIGTERM. */
 export function announce(port) {

@@ -1,6 +1,6 @@
 /**
- * The create path on Node's own SQLite: write-ahead log, synchronous=FULL, a transaction a request: what a 201 promises
- * is on the disk. `node sqlite.mjs FILE LAST_ID`
+ * The create path on Node's own SQLite: write-ahead log, synchronous=FULL, and group commit: what came in one turn of the
+ * event loop is one transaction, and its 201s leave when it is on the disk. `node sqlite.mjs FILE LAST_ID`
  */
 import { createServer } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,12 +12,23 @@ db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
                      status TEXT NOT NULL) STRICT`);
 const lastId = Number(process.argv[3]);
 db.exec(`INSERT INTO pets VALUES (${lastId}, 'the last one', 1, 'sold')`);
-// One INSERT outside BEGIN … COMMIT is a transaction of its own.
 const insert = db.prepare('INSERT INTO pets (name, categoryId, status) VALUES (?, ?, ?)');
+let waiting = [];
 
-function create({ name, categoryId, status = 'available' }, response) {
-  const id = Number(insert.run(name, categoryId, status).lastInsertRowid);
-  sendCreated(response, { id, name, categoryId, status });
+function commitBatch() {
+  const batch = waiting;
+  waiting = [];
+  db.exec('BEGIN');
+  const animals = batch.map(({ animal: { name, categoryId, status = 'available' } }) => {
+    const id = Number(insert.run(name, categoryId, status).lastInsertRowid);
+    return { id, name, categoryId, status };
+  });
+  db.exec('COMMIT');
+  for (const [at, { response }] of batch.entries()) sendCreated(response, animals[at]);
+}
+
+function create(animal, response) {
+  if (waiting.push({ animal, response }) === 1) setImmediate(commitBatch);
 }
 
 listen(createServer((request, response) => readJson(request, (body) => create(body, response))));

@@ -26,7 +26,12 @@ test('it measures the service beside bare node:http with Node alone, and leaves 
   const { status, stdout, stderr } = bench('create', 'limit', '--rounds', '2', '--json');
   assert.equal(status, 0, stdout + stderr);
   const { rows }: Results = JSON.parse(stdout);
-  const paths = ['create, durable', 'create, durable, 256 connections', '429, over the limit'];
+  const paths = [
+    'create, durable',
+    'create, durable, 256 connections',
+    '429, over the limit',
+    'admitted, 10,000 keys at random',
+  ];
   assert.deepEqual(
     rows.filter(({ service }) => service).map(({ path }) => path),
     paths,
