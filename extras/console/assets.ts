@@ -20,9 +20,9 @@ export const assets = (): Record<string, string> => ({ [PAGE]: builtPage() });
 
 export const page = (): string => (typeof PETSTORE_VERSION === 'undefined' ? builtPage() : asset(PAGE));
 
-/** Style and script are within it, and the policy under which nothing else may run. In `{{}}` stands what a server fills in. */
+/** Style and script are within it, and the policy under which nothing else may run. */
 function builtPage(): string {
-  const [style, script] = [bundle('main.css'), bundle('main.ts')];
+  const [style, script] = [bundle('page.css'), bundle('main.ts')];
   return readFileSync(sourceOf('page.html'), 'utf8')
     .replace('{{policy}}', () => markup(policy(script, style)))
     .replace('/*STYLE*/', () => style)

@@ -43,9 +43,7 @@ export function ignoreSecondClicks(): void {
 
 type Press = (pressed: HTMLButtonElement) => unknown;
 
-/**
- * A button that ignores a press while the one before is under way. Without `press` it submits its form.
- */
+/** A button that ignores a press while the one before is under way. Without `press` it submits its form. */
 export function button(text: string, press?: Press, props: Props = {}): HTMLButtonElement {
   const click = async (event: MouseEvent) => {
     if (made.ariaDisabled || made.ariaBusy) return event.preventDefault();
@@ -67,30 +65,9 @@ export function sendButton(text: string, press?: Press, props: Props = {}): HTML
   return made;
 }
 
-/** Not a button of the lab, which can end the wait and has a limit of its own. */
 export function disableWhileWaiting(one: Element): void {
-  const isDisabled = 'waiting' in document.body.dataset && one.closest('#lab, .of-lab') === null;
-  if (isDisabled) one.setAttribute('aria-disabled', 'true');
+  if ('waiting' in document.body.dataset) one.setAttribute('aria-disabled', 'true');
   else one.removeAttribute('aria-disabled');
-}
-
-/**
- * A button that asks for confirmation in its own place. The focus is on the answer that changes nothing; that, Escape
- * and another page put the button back.
- */
-export function confirmButton(text: string, label: string, yes: string, act: () => Promise<unknown>) {
-  const ask = (asked: HTMLButtonElement) => {
-    const restore = () => group.replaceWith(asked);
-    const answer = () => act().finally(restore);
-    const stay = button('No', restore, { 'aria-label': `${label}? No` });
-    const keydown = ({ key }: KeyboardEvent) => key === 'Escape' && restore();
-    const props = { class: 'actions', role: 'group', 'aria-label': `${label}?`, on: { keydown } };
-    const group = el('span', props, stay, sendButton(yes, answer, { 'aria-label': `${label}? ${yes}` }));
-    asked.replaceWith(group);
-    addEventListener('hashchange', restore, { once: true }); // its answer would be about another page
-    stay.focus();
-  };
-  return button(text, ask, { 'aria-label': label });
 }
 
 /** Announces a change to screen readers, once. */
@@ -104,13 +81,6 @@ export function report(note: Element, parts: Content, isBad = false): void {
   note.classList.toggle('bad', isBad);
   announce(note.textContent ?? '');
 }
-
-/** Text with `code` and **bold**: nothing else of Markdown. */
-export const inline = (text: string): Child[] =>
-  text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) => {
-    if (part.startsWith('`')) return el('code', { text: part.slice(1, -1) });
-    return part.startsWith('**') ? el('strong', { text: part.slice(2, -2) }) : part;
-  });
 
 /** A name within a sentence, without marks of direction: the words and numbers beside it stay where they are. */
 export const nameIn = (name: string) =>
@@ -126,10 +96,10 @@ export function problem(message: string, retry: Press, status?: number): HTMLEle
 export type Column = readonly [name: string, heading: string, ...unknown[]];
 
 /** The roles are explicit: on a phone the cells are not laid out as a table. */
-export function table(label: string, columns: readonly Column[], rows: HTMLElement[] = []) {
+export function table(label: string, columns: readonly Column[]) {
   const heads = columns.map(([name, text]) => el('th', { scope: 'col', role: 'columnheader', class: name, text }));
   const head = el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));
-  return el('table', { role: 'table', 'aria-label': label }, head, el('tbody', { role: 'rowgroup' }, ...rows));
+  return el('table', { role: 'table', 'aria-label': label }, head, el('tbody', { role: 'rowgroup' }));
 }
 
 export function row(columns: readonly Column[], cells: Content[], props: Props = {}) {

@@ -22,19 +22,18 @@ export const mayFocus = (element: Element): boolean =>
 const nameOf = (one: Element): string | null => one.id || one.ariaLabel || one.textContent;
 
 /**
- * Where the focus goes when its element is gone: to the same control, if it was made again; to the button whose question
- * was answered; to the row of the same item, its first action if it has one; to the last button of a group that lost
- * this one; or else to the heading of its part of the page.
+ * Where the focus goes when its element is gone: to the same control, if it was made again; to the row of the same item,
+ * its first action if it has one; to the last button of a group that lost this one; or else to the heading of its part of
+ * the page.
  */
 function nextTo([gone, ...around]: Element[]): HTMLElement | null {
   const box = around.find(isShown) ?? document.body;
   const all = [...box.querySelectorAll<HTMLElement>('a, button, summary, [tabindex]')].filter(isShown);
   const same = all.find((one) => nameOf(one) === nameOf(gone));
-  const asked = all.find(({ ariaLabel }) => ariaLabel && gone.ariaLabel?.startsWith(`${ariaLabel}?`));
   const id = gone.closest<HTMLElement>('[data-id]')?.dataset.id;
   const row = id && all.find((one) => one.dataset.id === id);
-  if (same ?? asked) return same ?? asked ?? null;
-  if (row) return row.querySelector<HTMLElement>('button, .edit') ?? row;
+  if (same) return same;
+  if (row) return row.querySelector<HTMLElement>('button, .action') ?? row;
   const last = box === around[0] && all.findLast(({ tagName }) => tagName === 'BUTTON');
   const part = around.find((one) => one.tagName === 'SECTION' && isShown(one));
   return last || (part?.querySelector<HTMLElement>('h2[tabindex], h3[tabindex], summary') ?? viewHeading());

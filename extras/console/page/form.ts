@@ -2,7 +2,7 @@
  * Forms send the input as it was typed, and show the service's messages at the fields. They check one thing themselves:
  * a field that must not be empty costs no request.
  */
-import { announce, type Child, type Content, el, type Props, report, sendButton } from './dom.ts';
+import { announce, type Content, el, type Props, report, sendButton } from './dom.ts';
 import { mayFocus } from './focus.ts';
 import type { Reply, Success } from './wire.ts';
 
@@ -39,7 +39,7 @@ export function select(options: readonly Option[], props: Props = {}) {
 }
 
 /** A control under its label, with a hint, and a place for its error. */
-export function field(label: string, control: Control, hint = '') {
+function field(label: string, control: Control, hint = '') {
   const id = `field-${++fields}`;
   control.id = id;
   control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
@@ -53,26 +53,13 @@ export function field(label: string, control: Control, hint = '') {
   return { element, mark };
 }
 
-/** A form whose submission is ignored while the one before is under way. */
-export function formOf(title: string, parts: Child[], submit: () => Promise<unknown>): HTMLFormElement {
-  const send = async (event: SubmitEvent) => {
-    event.preventDefault();
-    if (form.ariaBusy) return;
-    form.ariaBusy = 'true';
-    await submit().finally(() => (form.ariaBusy = null));
-  };
-  const props = { class: 'fields', novalidate: true, 'aria-label': title, on: { submit: send } };
-  const form = el('form', props, ...parts);
-  return form;
-}
-
 interface Field<Name extends string> {
   name: Name;
   label: string;
   control: Control;
   hint?: string;
-  /** What to do about a field that is empty. */
-  needed: string;
+  /** What to do about a field that is empty; without it that is fine. */
+  needed?: string;
 }
 
 interface Options<Name extends string, Value> {
@@ -84,7 +71,6 @@ interface Options<Name extends string, Value> {
   done(value: Value, reply: Success<Value>): Content;
   /** The field that is then ready for the next one. */
   emptied?: Name;
-  buttons?: HTMLElement[];
 }
 
 export class Form<Name extends string, Value> {
@@ -96,7 +82,7 @@ export class Form<Name extends string, Value> {
 
   constructor(options: Options<Name, Value>) {
     this.#options = options;
-    const { title, button, buttons = [] } = options;
+    const { title, button } = options;
     this.controls = Object.fromEntries(
       options.fields.map(({ name, control }) => [name, control]),
     ) as typeof this.controls;
@@ -105,8 +91,13 @@ export class Form<Name extends string, Value> {
       this.#marks.set(name, mark);
       return element;
     });
-    const actions = el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons);
-    this.element = formOf(title, [...parts, actions, this.note], () => this.#send());
+    const actions = el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }));
+    const submit = (event: SubmitEvent) => {
+      event.preventDefault();
+      void this.#send();
+    };
+    const props = { class: 'fields', novalidate: true, 'aria-label': title, on: { submit } };
+    this.element = el('form', props, ...parts, actions, this.note);
     forms.add(this);
   }
 
@@ -115,16 +106,19 @@ export class Form<Name extends string, Value> {
     return el('details', { class: 'drawer' }, el('summary', { text: this.#options.title }), this.element);
   }
 
+  /** Ignored while the one before is under way. */
   async #send(): Promise<void> {
-    const { submit, done, emptied } = this.#options;
+    if (this.element.ariaBusy) return;
     const missing = this.#missing();
-    if (Object.keys(missing).length > 0) return this.mark(missing);
+    this.mark(missing);
+    if (Object.keys(missing).length > 0) return;
+    const { submit, done, emptied } = this.#options;
     const next = emptied && this.controls[emptied];
     const sent = next?.value;
-    const reply = await submit(this.controls);
+    this.element.ariaBusy = 'true';
+    const reply = await submit(this.controls).finally(() => (this.element.ariaBusy = null));
     if (reply === undefined) return;
     if (!reply.ok) return this.mark(messagesByField(reply.message, Object.keys(this.controls)));
-    this.mark({});
     report(this.note, done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
     next.value = '';
@@ -132,8 +126,8 @@ export class Form<Name extends string, Value> {
   }
 
   #missing(): Messages {
-    const empty = this.#options.fields.filter(({ control }) => control.value === '');
-    return Object.fromEntries(empty.map(({ name, needed }) => [name, needed]));
+    const missing = ({ control, needed }: Field<Name>) => needed !== undefined && control.value === '';
+    return Object.fromEntries(this.#options.fields.filter(missing).map(({ name, needed = '' }) => [name, needed]));
   }
 
   mark(messages: Messages): void {

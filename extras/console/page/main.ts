@@ -1,72 +1,48 @@
 /** The start of the page: shows the view that the address names, and reads its data once there is a key. */
-import { categoriesView, readCategoryNames } from './categories.ts';
 import { byId, el, ignoreSecondClicks } from './dom.ts';
 import { startFocus, viewHeading } from './focus.ts';
 import { clearForms } from './form.ts';
-import { labView } from './lab.ts';
 import { address } from './list.ts';
 import { startPanel } from './panel.ts';
-import { referenceView } from './reference.ts';
 import { startRequests } from './requests.ts';
 import { animalsView, ordersView } from './shop.ts';
+import { tryView } from './try.ts';
 import { hear, wire } from './wire.ts';
 
 interface View {
   title: string;
   parts: HTMLElement[];
-  show(): Promise<void>;
-  /** Reads again what is shown. */
-  load(): Promise<void>;
-  /** Whether an id in the address names one item of the view. */
-  hasItems?: boolean;
+  /** Reads what the address asks for. */
+  show(): unknown;
+  /** Forgets what was read. */
+  clear(): void;
 }
 
-const lists = { animals: animalsView, orders: ordersView, categories: categoriesView };
-const ofList = ({ title, parts, list }: (typeof lists)[keyof typeof lists]): View => {
-  return { title, parts, show: () => list.show(), load: () => list.load(), hasItems: list.hasItems };
-};
-const views = new Map<string, View>(Object.entries(lists).map(([name, view]) => [name, ofList(view)]));
-views.set('reference', referenceView);
-if (document.body.dataset.lab === 'true') views.set('lab', labView);
-else document.querySelector('nav a[href="#lab"]')?.remove();
+const views: Record<string, View> = { animals: animalsView, orders: ordersView, try: tryView };
 
 /** The view that the address names, or else the first one. */
-function shownView(): [name: string, view: View] {
-  const { view: name } = address();
-  const view = views.get(name);
-  return view === undefined ? ['animals', views.get('animals') as View] : [name, view];
-}
-
-/** Shows the view that the address names, and reads its list if it is not there already. */
-async function show(): Promise<void> {
-  const [name, view] = shownView();
-  const isWelcome = wire.key === '' && name !== 'reference';
+function show(): void {
+  const { view } = address();
+  const shown = Object.hasOwn(views, view) ? view : 'animals';
+  const isWelcome = wire.key === '';
   byId('welcome').hidden = !isWelcome;
-  for (const one of views.keys()) {
-    byId(one).hidden = one !== name || isWelcome;
-    const link = document.querySelector(`nav a[href="#${one}"]`);
-    if (one === name) link?.setAttribute('aria-current', 'page');
+  for (const name of Object.keys(views)) {
+    byId(name).hidden = name !== shown || isWelcome;
+    const link = document.querySelector(`nav a[href="#${name}"]`);
+    if (name === shown) link?.setAttribute('aria-current', 'page');
     else link?.removeAttribute('aria-current');
   }
-  const { id } = address();
-  const heading = view.hasItems && id ? `${view.title} ${id}` : view.title;
-  document.title = `${isWelcome ? 'Welcome' : heading} · petstore console`; // tells tabs and the way back apart
-  if (isWelcome) return;
-  await view.show();
-  if (name === 'animals' || name === 'orders') await readCategoryNames();
-}
-
-function clear(): void {
-  for (const { clear } of Object.values(lists)) clear();
+  document.title = `${isWelcome ? 'Welcome' : views[shown].title} · petstore console`; // tells tabs and the way back apart
+  if (!isWelcome) views[shown].show();
 }
 
 /** Begins with a new key, or without one. */
-function start(): Promise<void> {
-  clear();
-  return show();
+function start(): void {
+  for (const view of Object.values(views)) view.clear();
+  show();
 }
 
-for (const [name, { title, parts }] of views) {
+for (const [name, { title, parts }] of Object.entries(views)) {
   byId(name).append(el('h2', { text: title, tabindex: -1 }), ...parts);
 }
 for (const part of document.querySelectorAll<HTMLElement>('.page, nav')) part.hidden = false;
@@ -77,21 +53,18 @@ document.querySelector('.skip')?.addEventListener('click', (event) => {
 startFocus();
 startPanel();
 startRequests();
-hear(['start'], start);
-hear(['key'], () => wire.key === '' && start());
-hear(['reset'], clear); // the number of an order that it remembers may be that of another one now
-hear(['resume'], show);
-hear(['retry'], () => shownView()[1].load());
-let [shown] = location.hash.split('?');
+hear('start', start);
+hear('resume', show);
+let { view: shownBefore } = address();
 addEventListener('hashchange', () => {
   clearForms();
-  void show();
-  const [path] = location.hash.split('?');
-  if (path !== shown) {
+  show();
+  const { view } = address();
+  if (view !== shownBefore) {
     viewHeading()?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  shown = path;
+  shownBefore = view;
 });
 ignoreSecondClicks();
-void start();
+start();

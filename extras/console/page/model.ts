@@ -1,12 +1,26 @@
-/** What the service gives, in the types of its JSON as the page reads it. */
-import type { Int64 } from '../../../src/json/int64.ts';
-import type * as model from '../../../src/store/model.ts';
+/** What the service gives, as the page reads it. */
 
 /** A string of digits where a double cannot hold the integer. */
 export type Id = number | string;
-type Json<T> = { [Name in keyof T]: T[Name] extends Int64 ? Id : T[Name] };
 
-export type Pet = Json<model.Pet>;
-export type Category = Json<model.Category>;
-export type Order = Json<Omit<model.Order, 'placedAt'>> & { placedAt: string };
-export type { OrderStatus, PetStatus } from '../../../src/store/model.ts';
+export type PetStatus = 'available' | 'pending' | 'sold';
+export type OrderStatus = 'placed' | 'delivered' | 'cancelled';
+
+export interface Pet {
+  id: Id;
+  name: string;
+  categoryId: Id;
+  status: PetStatus;
+}
+
+export interface Order {
+  id: Id;
+  petId: Id;
+  status: OrderStatus;
+  placedAt: string;
+}
+
+export interface Category {
+  id: Id;
+  name: string;
+}

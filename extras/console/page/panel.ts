@@ -1,6 +1,6 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
-import { announce, badge, button, byId, disableWhileWaiting, duration, el, sendButton } from './dom.ts';
-import { emit, endWait, hear, secondsLeft, setKey, type Wait, type Window, wire } from './wire.ts';
+import { announce, badge, byId, disableWhileWaiting, duration, el } from './dom.ts';
+import { endWait, hear, secondsLeft, setKey, type Wait, type Window, wire } from './wire.ts';
 
 const TITLES: Record<string, string> = {
   minute: 'Left this minute',
@@ -11,6 +11,7 @@ const STANDING = {
   none: ['No key yet', ''],
   unknown: ['Not tried yet', ''],
   accepted: ['Accepted', 'good'],
+  onlyReads: ['Accepted, only reads', 'good'],
   refused: ['Refused', 'bad'],
 };
 
@@ -27,9 +28,10 @@ function startKey(): void {
     const key = keyIn(input.value);
     if (key === '') return refuseEmpty(input);
     input.value = key;
-    if (key === wire.key && wire.wait !== undefined) return announce('This key waits: the banner says how long.');
+    const mayEndEarly = wire.wait?.code === 'key_banned'; // the operator can lift a ban, and asking during one costs nothing
+    if (key === wire.key && wire.wait !== undefined && !mayEndEarly)
+      return announce('This key waits: the banner says how long.');
     setKey(key);
-    emit('start');
   });
   byId('key-forget').addEventListener('click', () => {
     input.value = '';
@@ -50,14 +52,12 @@ function refuseEmpty(input: HTMLInputElement): void {
 
 /** An accepted key has its form closed: the standing alone is of interest then. */
 function drawKey(): void {
-  const box = byId<HTMLDetailsElement>('key');
   const standing = byId('key-standing');
-  const isWaiting = wire.wait !== undefined && wire.standing === 'unknown'; // after a reload
-  const [text, kind] = wire.isSilent ? ['No reply', 'bad'] : isWaiting ? ['Waiting', ''] : STANDING[wire.standing];
-  const isNews = standing.textContent !== text;
-  if (isNews && wire.standing !== 'accepted') box.open = true;
-  else if (isNews && !wire.isSilent) box.open = false;
-  if (isNews) standing.textContent = text;
+  const [text, kind] = STANDING[wire.standing];
+  if (standing.textContent !== text) {
+    standing.textContent = text;
+    byId<HTMLDetailsElement>('key').open = !wire.isAccepted;
+  }
   standing.className = `badge ${kind}`;
   byId('key-refusal').textContent = wire.refusal;
   keyInput().setAttribute('aria-invalid', String(wire.standing === 'refused'));
@@ -87,67 +87,48 @@ function drawGauges(): void {
 }
 
 /** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */
-function waitWords({ status, code, message }: Wait): [title: string, text: (string | Node)[]] {
+function waitWords({ status, code, message }: Wait): [title: string, text: string] {
   const cause = message.replace(/[;,.]?[^;,.]*\bin \d+ s\b.*$/s, '');
   const text = `${cause.slice(0, 1).toUpperCase()}${cause.slice(1)}. This page sends nothing meanwhile, and goes on by itself.`;
-  if (status === 503) return ['The service is not available for a moment', [text]];
-  if (code !== 'key_banned') return ['The service asks to wait', [text]];
-  const lift = el('code', { text: document.body.dataset.lift });
-  return ['This key is banned', [text, ' The operator can end it (keys list shows its ID): ', lift]];
+  if (status === 503) return ['The service is not available for a moment', text];
+  if (code !== 'key_banned') return ['The service asks to wait', text];
+  return ['This key is banned', `${text} Whoever runs the service can end it: press “Use key” then.`];
 }
 
-let countdown: HTMLElement | undefined;
+const countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
 
-function waitBanner(wait: Wait): HTMLElement[] {
+function banner(wait: Wait): HTMLElement[] {
   const [title, text] = waitWords(wait);
-  countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
-  const look = () => {
-    endWait();
-    emit('retry');
-  };
-  const check = wait.code === 'key_banned' ? button('Check now', look, { class: 'small' }) : undefined;
   const heading = el('p', { class: 'title' }, badge(String(wait.status), 'bad'), ` ${title}`);
-  return [el('div', { role: 'alert' }, heading, el('p', { class: 'hint' }, ...text)), el('div', {}, countdown, check)];
+  return [el('div', { role: 'alert' }, heading, el('p', { class: 'hint', text })), countdown];
 }
 
-/** Requests stay allowed while the service does not answer: the next one may be answered. */
-function silenceBanner(): HTMLElement[] {
-  const title = el('p', { class: 'title', text: 'The service does not answer' });
-  const text = 'It may have stopped, or the network is down. This page may be out of date.';
-  const retry = sendButton('Try again', () => emit('retry'), { class: 'small' });
-  return [el('div', { role: 'alert' }, title, el('p', { class: 'hint', text })), retry];
-}
-
-/** A wait is more important than silence. */
 function drawBanner(): void {
-  const { wait, isSilent } = wire;
+  const { wait } = wire;
   const box = byId('banner');
   document.body.toggleAttribute('data-waiting', wait !== undefined);
   for (const one of document.querySelectorAll('[data-sends]')) disableWhileWaiting(one);
-  countdown = undefined;
   box.className = `banner ${wait?.code === 'key_banned' ? 'bad' : 'warn'}`;
-  box.replaceChildren(...(wait ? waitBanner(wait) : isSilent ? silenceBanner() : []));
-  box.hidden = !box.hasChildNodes();
-  document.body.toggleAttribute('data-banner', !box.hidden);
+  box.replaceChildren(...(wait ? banner(wait) : []));
+  box.hidden = wait === undefined;
   tick();
 }
 
 function tick(): void {
   drawGauges();
-  if (countdown === undefined || wire.wait === undefined) return;
+  if (wire.wait === undefined) return;
   const left = secondsLeft(wire.wait);
   countdown.textContent = duration(left);
   if (left > 0) return;
   endWait();
   announce('You can go on.');
-  emit('resume');
 }
 
 export function startPanel(): void {
   startKey();
-  hear(['key', 'silence', 'wait'], drawKey);
-  hear(['wait', 'silence'], drawBanner);
-  hear(['windows'], drawGauges);
+  hear('key', drawKey);
+  hear('wait', drawBanner);
+  hear('windows', drawGauges);
   drawKey();
   drawBanner();
   setInterval(tick, 1000);

@@ -1,29 +1,24 @@
 /** The last requests and their replies, each also as a line for the shell. */
 import { announce, badge, block, button, byId, el } from './dom.ts';
 import { indented } from './json.ts';
-import { curlLine, type Exchange, hear, protocol, requestHeaders, wire } from './wire.ts';
+import { curlLine, type Exchange, hear, wire } from './wire.ts';
 
 const MAX_EXCHANGES = 20;
 
 const kindOf = (status: number) => (status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good');
-export const statusBadge = (status: number) => badge(status === 0 ? 'failed' : String(status), kindOf(status));
+const statusBadge = (status: number) => badge(status === 0 ? 'failed' : String(status), kindOf(status));
 
-/** A message as it is read: first its body, then its headers, folded. `name`: Request or Reply. */
-function message(name: string, firstLine: string, headers: [string, string][], body: string | undefined) {
-  const lines = [firstLine, ...headers.map(([header, value]) => `${header}: ${value}`)].join('\n');
-  const fold = el('details', {}, el('summary', { class: 'fold', text: `${firstLine} · headers: ${headers.length}` }));
-  fold.append(block(`${name}, its headers`, lines));
-  return [...(body ? [block(name, indented(body))] : []), fold];
-}
-
-export function replyTo(exchange: Exchange, name = 'Reply') {
-  const { status, phrase, received, text, failure } = exchange;
-  if (failure !== undefined) return [block(name, failure)];
-  return message(name, `${protocol} ${status} ${phrase}`.trim(), received, text);
+/** A reply as it is read: first its body, then its headers, folded. */
+export function replyTo({ status, phrase, received, text, failure }: Exchange): HTMLElement[] {
+  if (failure !== undefined) return [block('Reply', failure)];
+  const firstLine = `${status} ${phrase}`.trim(); // HTTP/2 has no phrase
+  const headers = received.map(([name, value]) => `${name}: ${value}`).join('\n');
+  const fold = el('summary', { class: 'fold', text: `${firstLine} · headers: ${received.length}` });
+  const body = text === '' ? [] : [block('Reply', indented(text))];
+  return [...body, el('details', {}, fold, block('Reply, its headers', headers))];
 }
 
 function details(exchange: Exchange): HTMLElement[] {
-  const { method, path, body } = exchange;
   const line = curlLine(exchange);
   const copy = async (pressed: HTMLButtonElement) => {
     // Without permission, or in a context that is not secure, the text can still be selected.
@@ -32,13 +27,10 @@ function details(exchange: Exchange): HTMLElement[] {
     pressed.textContent = isDone ? 'Copied' : 'Select and copy';
     announce(isDone ? 'The curl line is copied.' : 'Copying is not allowed here; select the line instead.');
   };
-  const headers = Object.entries(requestHeaders(exchange));
   return [
     el('h3', { text: 'Reply' }),
     ...replyTo(exchange),
-    el('h3', { text: 'Request' }),
-    ...message('Request', `${method} ${path} ${protocol}`, headers, body),
-    el('h3', { text: 'For the shell' }),
+    el('h3', { text: 'Request, for the shell' }),
     el('p', { class: 'muted', text: 'First, with your key: export PETSTORE_KEY=ps_…' }),
     block('As a curl line', line),
     button('Copy', copy, { class: 'small' }),
@@ -68,6 +60,6 @@ function drawExchanges(): void {
 
 export function startRequests(): void {
   byId<HTMLDetailsElement>('requests').open = matchMedia('(min-width: 64rem)').matches; // on a phone: one line
-  hear(['exchange'], drawExchanges);
+  hear('exchange', drawExchanges);
   drawExchanges();
 }

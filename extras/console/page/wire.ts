@@ -5,33 +5,15 @@ const MAX_OPEN_POSTS = 50;
 const STORED = 'petstore-console';
 /** In place of the key, which is not shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
-const PROTOCOLS: Record<string, string> = { 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2', h3: 'HTTP/3' };
 
-/** The protocol that was spoken last, as the browser measures it. */
-export let protocol = 'HTTP';
-const measuring = new PerformanceObserver((measured) => {
-  for (const one of measured.getEntries()) {
-    if (one instanceof PerformanceResourceTiming) protocol = PROTOCOLS[one.nextHopProtocol] ?? protocol;
-  }
-});
-measuring.observe({ type: 'resource', buffered: true });
-
-/**
- * Of this file: `key`, `windows`, `wait`, `silence`, `exchange`; `reset`: the shop may be another one than
- * before. Of the panel: `start`, with a key; `resume`, after a wait; `retry`, to read again what is shown. Of the list
- * of categories: `categories`.
- */
-type News =
-  | ('key' | 'windows' | 'wait' | 'silence' | 'exchange' | 'reset')
-  | ('start' | 'resume' | 'retry' | 'categories');
+/** What listeners hear of: a part of `wire` that changed; `start`: another key; `resume`: a wait has ended. */
+type News = 'key' | 'windows' | 'wait' | 'exchange' | 'start' | 'resume';
 
 const bus = new EventTarget();
-export const emit = (...all: News[]): void => {
+const emit = (...all: News[]): void => {
   for (const news of all) bus.dispatchEvent(new Event(news));
 };
-export const hear = (all: News[], listener: () => unknown): void => {
-  for (const news of all) bus.addEventListener(news, listener);
-};
+export const hear = (news: News, listener: () => unknown): void => bus.addEventListener(news, listener);
 
 /** All times are of Date.now(). */
 interface Span {
@@ -43,7 +25,7 @@ export type Window = Span & { name: string; limit: number; left: number };
 export type Wait = Span & { status: number; code: string | undefined; message: string };
 
 interface Known {
-  standing: 'none' | 'unknown' | 'accepted' | 'refused';
+  standing: 'none' | 'unknown' | 'accepted' | 'onlyReads' | 'refused';
   /** Why the key is refused. */
   refusal: string;
   windows: Window[];
@@ -58,15 +40,21 @@ const NEW: Known = { standing: 'none', refusal: '', windows: [], wait: undefined
 
 interface Wire extends Known {
   key: string;
-  /** The last request had no reply. */
-  isSilent: boolean;
+  readonly isAccepted: boolean;
 }
 
 /**
  * Key, windows, wait and open POSTs outlive a reload: a request during a wait could end in a ban, and the same POST with
  * another Idempotency-Key could make two.
  */
-export const wire: Wire = { key: '', isSilent: false, ...NEW, ...stored() };
+export const wire: Wire = {
+  key: '',
+  ...NEW,
+  ...stored(),
+  get isAccepted() {
+    return this.standing === 'accepted' || this.standing === 'onlyReads';
+  },
+};
 if (wire.key !== '') wire.standing = 'unknown';
 
 function stored(): Partial<Wire> {
@@ -91,23 +79,14 @@ function store(): void {
 export function setKey(key: string): void {
   Object.assign(wire, NEW, { key, standing: key === '' ? 'none' : 'unknown' });
   store();
-  emit('key', 'windows', 'wait', 'exchange');
+  emit('key', 'windows', 'wait', 'exchange', 'start');
 }
 
 export function endWait(): void {
   wire.wait = undefined;
   store();
-  emit('wait');
+  emit('wait', 'resume');
 }
-
-export function setSilence(isSilent: boolean): void {
-  if (wire.isSilent === isSilent) return;
-  wire.isSilent = isSilent;
-  emit('silence');
-}
-
-/** The lab can end a wait, and has a limit of its own. */
-const isOfLab = (path: string) => /^\/lab(?:[/?]|$)/.test(path);
 
 interface Request {
   method: string;
@@ -150,10 +129,6 @@ export type Reply<T = unknown> = Success<T> | (Facts & { ok: false });
 interface CallOptions {
   body?: string | undefined;
   headers?: Record<string, string>;
-  /** The request is not listed under “Requests”. */
-  isQuiet?: boolean;
-  /** A refusal by a limit is returned as any other reply. */
-  showsLimit?: boolean;
 }
 
 /**
@@ -161,16 +136,15 @@ interface CallOptions {
  * by a limit: the banner says until when.
  */
 export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<Reply<T> | undefined> {
-  const { body, headers = {}, isQuiet = false, showsLimit = false } = options;
-  if (wire.wait !== undefined && !isOfLab(path)) return undefined;
+  const { body, headers = {} } = options;
+  if (wire.wait !== undefined) return undefined;
   const type: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' };
   const usedKey = wire.key;
   const sent = { ...type, ...headers };
   const exchange = await transfer({ method, path, hasKey: usedKey !== '', sent, body });
   const reply = understand<T>(exchange);
-  setSilence(exchange.status === 0 && !exchange.isUnsendable);
-  const isLimited = usedKey === wire.key && learn(reply, isQuiet);
-  return isLimited && !showsLimit ? undefined : reply;
+  const isLimited = usedKey === wire.key && learn(reply);
+  return isLimited ? undefined : reply;
 }
 
 async function transfer(request: Request): Promise<Exchange> {
@@ -213,38 +187,23 @@ function understand<T>(exchange: Exchange): Reply<T> {
 }
 
 /** Returns whether the reply began a wait. */
-function learn(reply: Reply, isQuiet: boolean): boolean {
-  const { status, ok, headers, code, message, exchange } = reply;
-  const { method, path } = exchange;
-  if (!isQuiet) {
-    wire.newest = exchange;
-    emit('exchange');
-  }
+function learn({ status, headers, code, message, exchange }: Reply): boolean {
+  wire.newest = exchange;
+  emit('exchange');
   if (status === 0) return false;
-  const before = wire.standing;
-  const windows = windowsOf(headers);
-  const isAccepted = isOfLab(path) ? ok : windows.some(({ name }) => name !== 'address'); // only a valid key has any
+  wire.windows = windowsOf(headers);
+  const isAccepted = wire.windows.some(({ name }) => name !== 'address'); // only a valid key has any
   if (wire.key !== '' && status === 401) wire.standing = 'refused';
-  else if (isAccepted) wire.standing = 'accepted';
+  else if (code === 'read_only_key') wire.standing = 'onlyReads';
+  else if (isAccepted && !wire.isAccepted) wire.standing = 'accepted';
   wire.refusal = wire.standing === 'refused' ? message : '';
-  const news: News[] = isOfLab(path) ? learnOfLab(ok && method === 'POST', path) : ['windows'];
   const seconds = Number(headers.get('retry-after'));
-  const isLimited = !isOfLab(path) && seconds > 0 && (status === 429 || status === 503);
-  if (!isOfLab(path)) wire.windows = windows;
+  const isLimited = seconds > 0 && (status === 429 || status === 503);
   if (isLimited) wire.wait = { ...endIn(seconds), status, code, message };
-  if (isLimited) news.push('wait');
   store();
-  if (wire.standing !== before || wire.standing === 'refused') news.unshift('key');
-  emit(...news);
+  emit('key', 'windows');
+  if (isLimited) emit('wait');
   return isLimited;
-}
-
-/** Time that passed, or a reset, ends what is known of the limits; a reset ends all that was read of the shop too. */
-function learnOfLab(isDone: boolean, path: string): News[] {
-  const isReset = path === '/lab/reset';
-  if (!isDone || !(isReset || path === '/lab/clock')) return [];
-  Object.assign(wire, { windows: [], wait: undefined, ...(isReset && { openPosts: [] }) });
-  return ['windows', 'wait', ...(isReset ? (['reset'] as const) : [])];
 }
 
 /** `"minute";r=59;t=60, "day";…` beside `"minute";q=60;w=60, …`: the windows of this reply. */
@@ -283,13 +242,13 @@ export async function postOnce<T>(path: string, body: string): Promise<Reply<T> 
 }
 
 /** Whether the service itself said what became of a write. Anything else leaves it open: the write may be repeated. */
-export function isSettled({ ok, status, code }: Reply): boolean {
+function isSettled({ ok, status, code }: Reply): boolean {
   const isRefused = status >= 400 && status < 500 && status !== 429 && code !== undefined;
   return ok || isRefused;
 }
 
 /** For an Idempotency-Key. */
-export function randomKey(): string {
+function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

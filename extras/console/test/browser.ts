@@ -1,35 +1,30 @@
 /** The program itself, serving from a directory of its own, and a real browser on its page. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createSecureServer } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { program, serveProgram, without } from '../../program.ts';
+import { program, serveProgram } from '../../program.ts';
 
-export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-export const ARGS = [
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const ARGS = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
   '--disable-background-networking',
   '--disable-sync',
-  // The client's page is nowhere, and chromium's own pages beside each window take a tenth of all the time.
-  '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,WebUIOmniboxPopup,WebUIOmniboxAimPopup,PaintHolding',
+  '--disable-component-update',
+  // Chromium's own pages beside each window take a tenth of all the time.
+  '--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,PaintHolding',
 ];
 const SEED = new URL('../../../data/seed.json', import.meta.url).pathname;
-/** Long enough for a machine that is busy with other things; nothing is expected to take it. */
-export const WAIT_MAX_MS = 45_000;
+/** Long enough for a machine that is busy with other things, and what is missing is told within half a minute. */
+const WAIT_MAX_MS = 25_000;
 
 export const skip = CHROMIUM === undefined && 'no chromium is installed here (/usr/bin/chromium)';
-
-/** The words for a server with the lab, where that is here. */
-export const LAB = without('lab') ? [] : ['--lab', '--environment', 'staging'];
 
 const WIDE = { width: 1280, height: 860 };
 export const PHONE = { width: 390, height: 844 };
@@ -37,8 +32,7 @@ export const PHONE = { width: 390, height: 844 };
 /** What chromium says of every reply from 400 on; the page is meant to get some. */
 const REFUSED = /^Failed to load resource: the server responded with a status of [45]\d\d/;
 
-/** `origin`: where the page comes from, if not from the server itself. */
-type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void>; origin?: string };
+type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void> };
 
 /** For a test that sets the page's clock, which goes on by itself too; the service's is not set. */
 export const setsClock = { prepare: (page: Page) => page.clock.install() };
@@ -48,7 +42,7 @@ let launched: Promise<Browser> | undefined;
 
 /** A server on the seed, and a browser: both are there while the tests of this file run. */
 export function stage(...options: string[]) {
-  const live = { origin: '', key: '', operate, send, makeKey, secure, open, enter };
+  const live = { origin: '', key: '', operate, send, makeKey, open, enter };
   const ends: (() => Promise<unknown>)[] = [];
   let data: string;
   let browser: Browser;
@@ -88,32 +82,11 @@ export function stage(...options: string[]) {
     const limits = ['--per-minute', String(perMinute), '--per-day', String(perDay)];
     return JSON.parse(await operate('keys', 'create', '--plan', 'enterprise', ...limits, '--json'));
   }
-  /** HTTP/2 and TLS in front of the server, as a proxy has them; gives their address. */
-  async function secure(): Promise<string> {
-    const file = (name: string) => join(data, `../${basename(data)}-${name}.pem`);
-    const [keyFile, certFile] = [file('key'), file('cert')];
-    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost';
-    execFileSync('openssl', [...words.split(' '), '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
-    const front = createSecureServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) });
-    for (const one of [keyFile, certFile]) await rm(one);
-    front.on('request', async (req, res) => {
-      const authorization = req.headers.authorization;
-      const reply = await fetch(live.origin + req.url, { headers: authorization ? { authorization } : {} });
-      const ofConnection = ['connection', 'keep-alive', 'transfer-encoding'];
-      const headers = [...reply.headers].filter(([name]) => !ofConnection.includes(name));
-      res.writeHead(reply.status, Object.fromEntries(headers));
-      res.end(Buffer.from(await reply.arrayBuffer()));
-    });
-    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-    const { port } = front.address() as AddressInfo;
-    ends.push(() => new Promise<void>((resolve) => void front.close(() => resolve()))); // when no page is open
-    return `https://127.0.0.1:${port}`;
-  }
-  async function open({ prepare, origin = live.origin, ...options }: Options = {}): Promise<Watched> {
+  async function open({ prepare, ...options }: Options = {}): Promise<Watched> {
     const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });
-    const watched = new Watched(await context.newPage(), origin);
+    const watched = new Watched(await context.newPage(), live.origin);
     await prepare?.(watched.page);
-    await watched.page.goto(`${origin}/`);
+    await watched.page.goto(`${live.origin}/`);
     return watched;
   }
   /** Opens the console and uses the first key in it: the animals are there. */
@@ -170,6 +143,8 @@ export class Watched {
   rows = (): Locator => this.at('.list tbody tr:visible');
   rowOf = (name: string): Locator => this.rows().filter({ hasText: name });
   exchanges = (): Locator => this.at('#exchange-list > li');
+  /** What came of an action in a list. */
+  note = (): Locator => this.at('.list .note:visible');
   view = (name: string): Promise<void> => this.page.locator('nav').getByRole('link', { name }).click();
   focusedName = () =>
     this.page.evaluate<string>('document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()');
@@ -184,6 +159,17 @@ export class Watched {
   async send(form: Where, fields: Record<string, string>, name: string): Promise<void> {
     for (const [label, text] of Object.entries(fields)) await this.at(form).getByLabel(label).fill(text);
     await this.press(name, form);
+  }
+
+  /** Fills in and sends a request on the view for any. */
+  async try(method: string, path: string, body?: string): Promise<Locator> {
+    await this.view('Try');
+    const form = this.page.getByRole('form', { name: 'Try a request' });
+    await form.getByLabel('Method').selectOption(method);
+    await form.getByLabel('Path').fill(path);
+    if (body !== undefined) await form.getByLabel('Body').fill(body);
+    await this.press('Send', form);
+    return this.at('#try .reply');
   }
 
   async useKey(key: string): Promise<void> {
@@ -235,6 +221,7 @@ export class Watched {
       await check(colorScheme, viewport.width);
     }
     await this.page.setViewportSize(WIDE);
+    await this.page.emulateMedia({ colorScheme: 'light' });
   }
 
   /** Nothing on the page is wider than it. */

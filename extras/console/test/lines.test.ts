@@ -29,7 +29,14 @@ test('with --no-console there is none, and no line of it; the document stays', a
   assert.deepEqual([await status('/'), await status('/openapi.json'), await status('/healthz')], [404, 200, 200]);
 });
 
-test('the page is served to whoever has no key, and its ETag spares its body', async (t) => {
-  const { url } = await serving(t, ['--data', await temporary(t)]);
+test('the page is served to whoever has no key, and names neither a path of the server nor a command', async (t) => {
+  const data = await temporary(t);
+  const { url } = await serving(t, ['--data', data]);
   await checkPage(new URL('/', url), 'text/html; charset=utf-8', '<!doctype html>');
+  const text = await (await fetch(new URL('/', url))).text();
+  assert.ok(!text.includes(data) && !text.includes(process.argv[0]));
+  assert.equal(
+    /petstore \w+ |keys (?:create|lift)|\.cjs|\{\{/.exec(text.replaceAll('petstore console', ''))?.[0],
+    undefined,
+  );
 });

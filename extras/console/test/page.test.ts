@@ -2,33 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { consolePage } from '../console.ts';
+import { page } from '../assets.ts';
 import { asTyped, indented, readJson } from '../page/json.ts';
-
-const RUNNING = { url: 'http://127.0.0.1:8080/v1', program: 'petstore', data: 'data', isPublic: false, lab: false };
 
 /** What runs under the policy of the page, and what does not, is tried in a browser. */
 test('the page needs nothing from elsewhere, makes no markup out of text, and its policy says so', () => {
-  const html = consolePage(RUNNING);
+  const html = page();
   const policy = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html)?.[1] ?? '';
   assert.match(policy, /^default-src 'none'; /);
   assert.doesNotMatch(policy, /unsafe|\*|https?:/);
-  const text = html.replaceAll('http://www.w3.org/2000/svg', '').replaceAll(RUNNING.url, '');
+  const text = html.replaceAll('http://www.w3.org/2000/svg', '');
   assert.doesNotMatch(text, /https?:\/\/[a-z\d]|url\(|@import|\s(src|srcset|style|on[a-z]+)=/);
   assert.doesNotMatch(text, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function/);
-});
-
-test('it prints commands for the store that is served, and no directory where it is public', () => {
-  const command = (more: object) => {
-    const html = consolePage({ ...RUNNING, ...more });
-    const found = new Set([...html.matchAll(/<pre>petstore (keys create .*)<\/pre>/g)].map(([, line]) => line));
-    assert.equal(found.size, 1, 'the same with JavaScript or without');
-    return [...found][0];
-  };
-  assert.equal(command({}), 'keys create --plan free');
-  assert.equal(command({ data: "/srv/Bob's & co" }), `keys create --plan free --data '/srv/Bob'\\''s &amp; co'`);
-  assert.equal(command({ data: '/srv/pets', isPublic: true }), 'keys create --plan free --data DIR');
-  assert.equal(command({ data: undefined }), 'keys create --plan free --store URL');
 });
 
 test('JSON on the page has integers that no double holds by their digits, and all else as it is', () => {

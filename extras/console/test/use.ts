@@ -5,8 +5,6 @@ import { tmpdir } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
-import { missing } from '../../../test/operator/workplace.ts';
-import { PATIENT } from '../../program.ts';
 import { page as pageFromSource } from '../assets.ts';
 import { PHONE, skip, stage, type Watched } from './browser.ts';
 
@@ -43,13 +41,13 @@ describe('the console', { skip }, () => {
   });
   after(() => ui?.close());
 
-  it('says where the key is, or how to make one, by a command that works', async () => {
+  it('says where the key is, and sends nothing without one', async () => {
     await ui.see('#welcome', 'stands in the terminal below the address');
     assert.equal(await ui.at('#limits').isVisible(), false, 'no limits are known');
-    assert.match(shell(await ui.at('#welcome pre').textContent(), PATIENT), /^ps_live_\w+$/m);
     await ui.press('Use key');
     await ui.see('#key-refusal', 'Paste a key here first.');
     assert.equal(await ui.exchanges().count(), 0, 'nothing is sent without a key');
+    await ui.isAccessible('welcome');
   });
 
   it('says why a key is refused; keeps an accepted one for this tab alone, and forgets it', async () => {
@@ -108,19 +106,15 @@ describe('the console', { skip }, () => {
     await page.setViewportSize(size);
   });
 
-  it('shows one animal by its id, says when there is none, and names the view', async () => {
-    for (const [hash, words, title] of [
-      ['animals/7', '"name": "Pip"', 'Animals 7'],
-      ['animals/%', 'There is no animal %: its id is a 64-bit integer.', 'Animals %'],
-      ['animals/a%20b', 'There is no animal a b: its id is a 64-bit integer.', 'Animals a b'],
-      ['animals/9223372036854775807', 'There is no animal 9223372036854775807.', 'Animals 9223372036854775807'],
-      ['orders/99', 'there is no such order', 'Orders 99'],
-      ['toString', 'Bello', 'Animals'],
-    ]) {
+  it('shows the first view at an address that names none', async () => {
+    for (const hash of ['toString', 'reference/getPet', '%']) {
       await ui.go(hash);
-      await ui.see('main > section:visible', words);
-      assert.equal(await page.title(), `${title} · petstore console`);
+      await ui.see('main > section:visible', 'Bello');
+      assert.equal(await page.title(), 'Animals · petstore console');
     }
+    await ui.go('animals?after=a');
+    await ui.see('#animals .state.bad', 'after');
+    await ui.view('Animals');
   });
 
   it('shows the messages of the service at the fields; adds an animal of a category by its exact id', async () => {
@@ -140,55 +134,46 @@ describe('the console', { skip }, () => {
     assert.equal(await form.locator('[aria-invalid=true]').count(), 1);
     await ui.send(form, { Category: BIG }, 'Add');
     await form.getByRole('link', { name: 'Show it' }).click(); // it is on the next page
-    await ui.see(ui.rows(), `${MARKUP}\t\n${BIG}`.split('\t')[0]);
-    await ui.see('#animals pre', `"categoryId": ${BIG}`);
+    await ui.see(ui.rows(), MARKUP);
+    await ui.see(ui.rows(), BIG);
     assert.equal(await ui.at('img').count(), 0);
     await ui.view('Animals');
   });
 
-  it('edits an animal, and shows it so in the list', async () => {
+  it('edits an animal by a request that its row fills in, and removes one', async () => {
     await ui.press('Next page', '#animals');
-    await ui.page.getByRole('link', { name: /^Edit: First/ }).click();
-    const form = page.getByRole('form', { name: 'Edit this animal' });
-    assert.equal(await form.getByLabel('Name').inputValue(), 'First');
-    assert.equal(await form.getByLabel('Category').inputValue(), '3');
-    await ui.send(form, { Name: ' ' }, 'Save');
-    await ui.see(form.locator('.field-error').first(), /255|white space/);
-    await ui.send(form, { Name: 'Renamed', Category: BIG }, 'Save');
-    await ui.see(form.locator('.note'), 'is saved.');
-    await ui.see(ui.rows(), 'Renamed');
-    await ui.see('#animals pre', new RegExp(`"name": "Renamed",\\s+"categoryId": ${BIG}`));
-    await ui.isAccessible('one animal', '#animals');
-    await page.getByRole('link', { name: 'All animals' }).click(); // to the page that one came from
-    await ui.rowOf('Renamed').waitFor();
+    await page.getByRole('link', { name: /^Edit: First/ }).click();
+    const form = page.getByRole('form', { name: 'Try a request' });
+    const reply = ui.at('#try .reply');
+    const body = form.getByLabel('Body');
+    assert.equal(await body.inputValue(), '{"name":"First","categoryId":3}');
+    await body.fill('{"name":" "}');
+    await ui.press('Send', form);
+    await ui.see(reply, /white space[\s\S]*400 Bad Request/);
+    await body.fill(`{"name":"Renamed","categoryId":${BIG}}`);
+    await ui.press('Send', form);
+    await ui.see(reply, new RegExp(`"name": "Renamed",\\s+"categoryId": ${BIG}`));
+    await ui.isAccessible('a reply');
+    const path = await form.getByLabel('Path').inputValue();
+    await ui.view('Animals');
+    await ui.press('Next page', '#animals');
+    await ui.see(ui.rowOf('Renamed'), BIG);
+    await ui.view('Try');
+    assert.equal(await form.getByLabel('Path').inputValue(), path, 'what was typed stays');
+    const order = await live.send<Item>('POST /v1/store/orders', { petId: Number(path.split('/').pop()) });
+    await form.getByLabel('Method').selectOption('DELETE');
+    assert.equal(await body.isVisible(), false);
+    await ui.press('Send', form);
+    await ui.see(reply, 'has a placed order');
+    await live.send(`PATCH /v1/store/orders/${order.id}`, { status: 'cancelled' });
+    await ui.press('Send', form);
+    await ui.see(reply, '204 No Content');
+    await ui.view('Animals');
+    await ui.press('Next page', '#animals');
+    await ui.see('#animals .position', 'no more');
+    assert.equal(await ui.rowOf('Renamed').count(), 0);
     await ui.press('First page', '#animals');
     await ui.rowOf('Bello').waitFor();
-  });
-
-  it('removes an animal when that is confirmed, and says why where it cannot be', async () => {
-    const { id } = await live.send<Item>('POST /v1/pets', { name: 'Wanted', categoryId: 1 });
-    const order = await live.send<Item>('POST /v1/store/orders', { petId: id });
-    await ui.go(`animals/${id}`);
-    const form = page.getByRole('form', { name: 'Edit this animal' });
-    await ui.press('Save', form);
-    await ui.see(form.locator('.note'), 'is saved.');
-    await ui.press('Remove this animal', '#animals');
-    await ui.press('Remove this animal? No', '#animals');
-    await ui.press('Remove this animal', '#animals');
-    await ui.press('Remove this animal? Yes, remove', '#animals');
-    await ui.see(form.locator('.note.bad'), /^animal \d+ has a placed order/);
-    await live.send(`PATCH /v1/store/orders/${order.id}`, { status: 'cancelled' });
-    await ui.press('Remove this animal', '#animals');
-    await ui.press('Remove this animal? Yes, remove', '#animals');
-    await ui.see('#animals .state', `Animal ${id}, Wanted, was removed.`);
-    assert.equal(await ui.rows().count(), 0);
-    assert.equal(await form.isVisible(), false);
-    await ui.focusComesTo('Animals');
-    await ui.view('Animals');
-    await ui.press('Next page', '#animals');
-    await ui.rowOf('Renamed').waitFor();
-    assert.equal(await ui.rowOf('Wanted').count(), 0);
-    await ui.view('Animals');
   });
 
   it('places an order from the row of an animal, which leads to the open orders: to deliver or cancel it there', async () => {
@@ -197,11 +182,13 @@ describe('the console', { skip }, () => {
       ['Mimi', /^Cancel order/, 'cancelled', 'available'],
     ] as const) {
       await ui.press(`Order ${name}`);
-      await ui.see(ui.rowOf(name), /Order \d+ was placed\.[\s\S]*pending/);
+      await ui.see(ui.note(), new RegExp(`^Order \\d+ was placed for ${name}, animal \\d+\\.$`));
+      await ui.see(ui.rowOf(name), 'pending');
       await page.getByRole('link', { name: `Its order: ${name}` }).click();
       await ui.see(ui.rowOf(name), /placed[\s\S]*Deliver\s*Cancel/);
       await ui.press(button, ui.rowOf(name));
-      await ui.see(ui.rowOf(name), new RegExp(`is ${status}; animal \\d+ is ${ofAnimal}\\.[\\s\\S]*${status}`));
+      await ui.see(ui.note(), new RegExp(`is ${status}; animal \\d+ is ${ofAnimal}\\.`));
+      await ui.see(ui.rowOf(name), status);
       await ui.view('Animals');
       await ui.see(ui.rowOf(name), ofAnimal);
     }
@@ -213,17 +200,18 @@ describe('the console', { skip }, () => {
     const { id } = await live.send<Item>('POST /v1/store/orders', { petId: 3 }); // behind the page's back
     await ui.press('Order Kiwi');
     await ui.see(ui.rowOf('Kiwi'), /pending\s+Its order/);
-    assert.match((await ui.rowOf('Kiwi').locator('.result.bad').textContent()) ?? '', /available/);
+    await ui.see('#animals .note.bad', 'available');
     await ui.view('Orders');
     await ui.see(ui.rowOf('Kiwi'), 'placed');
     await live.send(`PATCH /v1/store/orders/${id}`, { status: 'delivered' });
     await ui.press(`Cancel order ${id}`, '#orders');
-    await ui.see(ui.rowOf('Kiwi'), /already delivered[\s\S]*delivered\s*$/);
+    await ui.see('#orders .note.bad', 'already delivered');
+    await ui.see(ui.rowOf('Kiwi'), /delivered\s*$/);
     await ui.view('Animals');
     await ui.see(ui.rowOf('Kiwi'), 'sold');
   });
 
-  it('lists orders with the names of their animals, places one, and changes it on its own page', async () => {
+  it('lists orders with the names of their animals, places one, and leads to its animal', async () => {
     await ui.view('Orders');
     await ui.see(ui.rowOf('Bello'), /Bello 1[\s\S]*delivered/);
     const form = await ui.drawer('Place an order');
@@ -235,22 +223,18 @@ describe('the console', { skip }, () => {
     await ui.see(form.locator('.field-error'), '4711');
     await ui.send(form, { Animal: '2' }, 'Place');
     await ui.see(ui.rows().last(), /Mimi 2[\s\S]*placed/);
-    await ui.rows().last().getByRole('link').first().click();
-    await ui.see('#orders pre', '"status": "placed"');
-    await ui.press(/^Deliver order/, ui.rows());
-    await ui.see('#orders pre', '"status": "delivered"');
+    await ui.rows().last().getByRole('link', { name: '2' }).click();
+    await ui.see(ui.rows().first(), /Mimi[\s\S]*pending/);
   });
 
-  it('keeps each request: its body first, its headers folded, and a line for the shell with the key hidden', async () => {
-    await ui.view('Categories');
-    await ui.send(await ui.drawer('Name a category'), { Id: BIG, Name: "It's <b>" }, 'Save');
-    await ui.see(ui.rowOf("It's <b>"), BIG);
+  it('keeps each request: its reply, the headers folded, and a line for the shell with the key hidden', async () => {
+    await ui.see(await ui.try('PUT', `/v1/categories/${BIG}`, `{"name":"It's <b>"}`), BIG);
     const put = ui.exchanges().filter({ hasText: 'PUT ' });
     await put.locator('summary').first().click();
     assert.match((await put.locator('.exchange pre').first().textContent()) ?? '', /^\{\s+"id": 9007199254740993,/);
     const headers = put.getByLabel('Reply, its headers');
     assert.equal(await headers.isVisible(), false);
-    await put.locator('summary').filter({ hasText: 'HTTP/1.1 201 Created · headers' }).click();
+    await put.locator('summary').filter({ hasText: '201 Created · headers' }).click();
     await ui.see(headers, /x-request-id: /);
     const line = (await put.getByLabel('As a curl line').textContent()) ?? '';
     assert.match(line, /-H "Authorization: Bearer \$PETSTORE_KEY" .* --data-raw '\{"name":"It'\\''s <b>"\}'$/);
@@ -264,33 +248,35 @@ describe('the console', { skip }, () => {
     await ui.see(put, 'First, with your key: export PETSTORE_KEY=');
   });
 
-  it('has every operation in the reference: with the fields and an example of its replies, tried', async () => {
-    await ui.view('Reference');
-    const operations = ui.at('.operation');
-    await operations.first().waitFor();
-    const { paths } = (await (await fetch(`${live.origin}/openapi.json`)).json()) as { paths: Record<string, object> };
-    assert.equal(await operations.count(), Object.values(paths).flatMap(Object.keys).length);
-    await ui.see('#operation-getPet', 'deprecated, ends 2030-12-05');
-    const card = (id: string) => ui.at(`#operation-${id}`);
-    await card('listPets').locator('summary').first().click();
-    const replies = card('listPets').locator('.replies > li');
-    await ui.see(
-      replies.first(),
-      /A page of animals[\s\S]*"name": "Rex"[\s\S]*\[\]\.status required\s+available \| pending \| sold/,
-    );
-    await replies.filter({ hasText: /^400/ }).locator('summary').first().click();
-    await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
-    const codes = replies.filter({ hasText: /^400/ }).locator('summary p');
-    const [first, second] = [(await codes.nth(0).boundingBox())!, (await codes.nth(1).boundingBox())!];
-    assert.ok(second.y >= first.y + first.height, 'a code a line');
-    await ui.isAccessible('the reference, with the replies of an operation');
-    const all = (what: string) => page.evaluate(`document.querySelectorAll('.operation').forEach((one) => ${what})`);
-    await all('one.open = true');
-    await all("[...one.querySelectorAll('button')].find((button) => button.textContent === 'Send').click()");
-    for (const operation of await operations.all())
-      await ui.see(operation.locator('.reply'), /HTTP\/1\.1 (20[014]|40[049]) /);
-    await ui.send(card('putCategory'), { categoryId: '9007199254740995' }, 'Send');
-    await ui.see(card('putCategory').locator('.reply'), '"id": 9007199254740995');
+  it('tries any operation, beside a list that shows what came of it', async () => {
+    await ui.see(await ui.try('GET', '/v1/store/orders/1'), '"status": "cancelled"');
+    await ui.see(await ui.try('GET', '/v1/pets/1'), '"name": "Bello"');
+    await ui.see(await ui.try('GET', '/v1/none'), /"code": "not_found"[\s\S]*404 Not Found/);
+    await ui.see(await ui.try('POST', '/v1/pets', '{"name":"Tried"'), '"code": "invalid_json"');
+    await ui.see(await ui.try('PUT', '/v1/categories/1', '{"name":"Hounds"}'), '"name": "Hounds"');
+    const form = page.getByRole('form', { name: 'Try a request' });
+    await ui.send(form, { Path: '' }, 'Send');
+    await ui.see(form.locator('.field-error').nth(1), 'Enter a path.');
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Bello'), 'Hounds 1');
+  });
+
+  it('says of a key that only reads what it may not do, and goes on reading', async () => {
+    const key = (await live.operate('keys', 'create', '--plan', 'free', '--read-only')).split('\n').at(-1) ?? '';
+    await ui.useKey(key);
+    await ui.see('#key-standing', /^Accepted$/);
+    await ui.press('Order Luna');
+    await ui.see('#animals .note.bad', 'this key may only read');
+    await ui.see('#key-standing', 'Accepted, only reads');
+    const form = page.getByRole('form', { name: 'Add an animal' });
+    await ui.send(form, { Name: 'Nobody', Category: '1' }, 'Add');
+    await ui.see(form.locator('.note.bad'), 'this key may only read');
+    await ui.press('Reload', '#animals');
+    await ui.see(ui.rowOf('Luna'), 'available');
+    await ui.see('#key-standing', 'Accepted, only reads');
+    await ui.isAccessible('a key that only reads', '#key');
+    await ui.useKey(live.key);
+    await ui.see('#key-standing', /^Accepted$/);
   });
 
   it('runs nothing that is not its own, and may not be framed', async () => {
@@ -325,34 +311,26 @@ describe('the console', { skip }, () => {
     await ui.see('#live', /is delivered; animal 10 is sold/);
     const row = ui.rowOf('Luna').and(ui.at(':focus, :focus-within'));
     assert.equal(await row.count(), 1, 'the focus stays in the row');
-    await ui.go('animals/10');
-    await ui.button('Remove this animal').focus();
+    await page.getByRole('link', { name: 'Try' }).focus();
     await page.keyboard.press('Enter');
-    await ui.focusComesTo('Remove this animal? No');
-    await page.keyboard.press('Escape');
-    await ui.focusComesTo('Remove this animal');
-  });
-
-  it('tells the protocol that was spoken', { skip: missing('openssl', 'version') }, async () => {
-    const ui = await live.open({ origin: await live.secure(), ignoreHTTPSErrors: true });
-    await ui.useKey(live.key);
-    await ui.rowOf('Luna').waitFor();
-    const list = ui.exchanges().filter({ hasText: 'GET /v1/pets' });
-    await list.locator('summary').first().click();
-    await ui.see(list, /HTTP\/2 200 · headers[\s\S]*GET \/v1\/\S+ HTTP\/2 · headers/);
-    await ui.close();
+    await ui.focusComesTo('Try');
+    const form = page.getByRole('form', { name: 'Try a request' });
+    await form.getByLabel('Method').selectOption('GET');
+    await form.getByLabel('Path').fill('/v1/pets/10');
+    await page.keyboard.press('Enter');
+    await ui.see('#try .reply', '"name": "Luna"');
+    await ui.see('#live', 'The reply is 200.');
   });
 
   it('says without JavaScript what to do instead, and shows no dead form', async () => {
     const ui = await live.open({ javaScriptEnabled: false });
     await ui.see('.plain', 'This page needs JavaScript');
     assert.equal(await ui.at(':is(form, button, nav):visible').count(), 0);
-    const line = await ui.at('.plain pre').nth(1).textContent();
-    assert.match(shell(`${line} -sS`, { PETSTORE_KEY: live.key }), /^HTTP\/1\.1 200 OK/);
+    assert.equal(await ui.at('.plain a').getAttribute('href'), '/openapi.json');
     await ui.close();
   });
 
-  it('shows on a phone the requests above the list, and hides no heading under its header', async () => {
+  it('shows on a phone the requests above the list, as one line', async () => {
     await page.setViewportSize(PHONE);
     await ui.view('Animals');
     await page.reload();
@@ -363,14 +341,6 @@ describe('the console', { skip }, () => {
     assert.equal(await ui.exchanges().first().isVisible(), false, 'as one line');
     await ui.at('#requests > summary').click();
     await ui.see(ui.exchanges().first(), 'GET /v1/');
-    await ui.go('reference/updateOrder');
-    await ui.at('#operation-updateOrder form').waitFor();
-    const isInSight = await page.evaluate(`(() => {
-      const summary = document.querySelector('#operation-updateOrder > summary');
-      const { x, y, height } = summary.getBoundingClientRect();
-      return summary.contains(document.elementFromPoint(x + 9, y + height / 2));
-    })()`);
-    assert.ok(isInSight);
   });
 
   it('breaks long names and ids within their columns', async () => {
@@ -380,7 +350,7 @@ describe('the console', { skip }, () => {
     const { id } = await live.send<Item>('POST /v1/pets', { name, categoryId: Number.MIN_SAFE_INTEGER });
     await live.send('POST /v1/store/orders', { petId: id });
     await page.reload(); // it has read neither orders nor categories yet
-    for (const hash of [`animals?after=${id - 1}`, `animals/${id}`, 'orders', 'categories']) {
+    for (const hash of [`animals?after=${id - 1}`, 'orders']) {
       await ui.go(hash);
       await ui.see(ui.rowOf('WWWW').first(), 'WWWW');
       await ui.fits(hash);
@@ -391,16 +361,15 @@ describe('the console', { skip }, () => {
   });
 
   it('is without fault to axe-core, wide in light and on a phone in dark', async () => {
-    const views = { animals: 'td', 'orders/1': 'pre', categories: 'td' };
-    for (const [hash, part] of Object.entries(views)) {
+    for (const hash of ['animals', 'orders']) {
       await ui.go(hash);
-      await ui.at(`main > section:visible ${part}`).first().waitFor();
+      await ui.at('main > section:visible td').first().waitFor();
       await ui.isAccessible(hash);
     }
-    const release = await ui.hold('**/v1/categories*');
-    await ui.press('Reload', '#categories');
-    await ui.at('#categories [aria-busy=true] td').first().waitFor();
-    await ui.isAccessibleNow('categories, while a reply is awaited');
+    const release = await ui.hold('**/v1/store/orders*');
+    await ui.press('Reload', '#orders');
+    await ui.at('#orders [aria-busy=true] td').first().waitFor();
+    await ui.isAccessibleNow('orders, while a reply is awaited');
     release();
   });
 });
