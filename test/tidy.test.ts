@@ -52,8 +52,7 @@ const ALLOWED: Record<string, string> = {
   'src/operator': '*',
   'src/extra.ts': 'operator service/routes.ts store/engine.ts',
   'src/main.ts': 'operator/run.ts',
-  'extras/console':
-    'assets.ts extra.ts operator/listening.ts operator/options.ts operator/version.ts service/public.ts text.ts',
+  'extras/console': 'assets.ts extra.ts operator/options.ts service/public.ts text.ts',
   'extras/postgres':
     'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/store.ts ' +
     'store/tables.ts',
