@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { type Limiter, type Limits, newAccount, PLAN_LIMITS } from '../src/access/limiter.ts';
-import { MemoryLimiter } from '../src/access/usage.ts';
+import { MemoryLimiter } from '../src/access/memory-limiter.ts';
 import { staticEndpoint } from '../src/service/public.ts';
 import type { Summary } from '../src/service/routes.ts';
 import { Service, type Settings } from '../src/service/service.ts';

@@ -46,7 +46,7 @@ const ALLOWED: Record<string, string> = {
   'src/json': 'text.ts',
   'src/http': 'clock.ts text.ts',
   'src/access': 'clock.ts http/errors.ts store/engine.ts store/model.ts',
-  'src/store': 'access/limiter.ts access/usage.ts clock.ts json/int64.ts text.ts',
+  'src/store': 'access/limiter.ts access/memory-limiter.ts clock.ts json/int64.ts text.ts',
   'src/shop': 'access clock.ts http json store/model.ts text.ts',
   'src/service': 'access assets.ts clock.ts http json shop store/engine.ts store/model.ts',
   'src/operator': '*',
@@ -54,7 +54,7 @@ const ALLOWED: Record<string, string> = {
   'src/main.ts': 'operator/run.ts',
   'extras/console': 'assets.ts extra.ts operator/options.ts service/public.ts text.ts',
   'extras/postgres':
-    'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/store.ts ' +
+    'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/log-format.ts store/model.ts store/group-commit.ts ' +
     'store/tables.ts',
 };
 const roomOf = (file: string) => file.split('/').slice(0, 2).join('/');

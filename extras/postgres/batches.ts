@@ -4,9 +4,9 @@
  * lock.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Commit } from '../../src/store/group-commit.ts';
 import { batchLine } from '../../src/store/log-format.ts';
 import { type Counted, StoreError } from '../../src/store/model.ts';
-import type { Commit } from '../../src/store/store.ts';
 import { type Changes, split } from '../../src/store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import type { Replica } from './replica.ts';

@@ -7,7 +7,7 @@ export const postgres: Extra = {
     schemes: /^postgres(?:ql)?$/,
     form: 'postgres://USER:PASSWORD@HOST/DATABASE',
     check: async (url) => void (await import('./address.ts')).addressOf(url),
-    open: async (url, options) => (await import('./engine.ts')).openPostgres(url, options),
+    open: async (url, options) => (await import('./open.ts')).openPostgres(url, options),
     restore: async (url, bytes) => (await import('./commands.ts')).restoreIntoPostgres(url, bytes),
   },
 };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { lifted, newAccount, retryAfterSeconds, take } from '../../src/access/limiter.ts';
-import { MemoryLimiter } from '../../src/access/usage.ts';
+import { MemoryLimiter } from '../../src/access/memory-limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
 import { LimitHeaders } from '../../src/service/gate.ts';
 import { type ApiKey, StoreError, type Usage } from '../../src/store/model.ts';

@@ -1,6 +1,6 @@
 /** Random lives of a store on a simulated disk, with each moment at which it could crash. */
 import { createHash } from 'node:crypto';
-import type { MemoryLimiter } from '../../src/access/usage.ts';
+import type { MemoryLimiter } from '../../src/access/memory-limiter.ts';
 import { Directory } from '../../src/store/file/directory.ts';
 import { openFileStore, readStore } from '../../src/store/file/store.ts';
 import { rowLines } from '../../src/store/log-format.ts';

@@ -1,7 +1,7 @@
 /** A store in memory alone, for tests of what stands on it: the same transactions, and nothing on a disk. */
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Log } from '../../src/store/engine.ts';
-import { GroupCommitStore, storeTime } from '../../src/store/store.ts';
+import { GroupCommitStore, storeTime } from '../../src/store/group-commit.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 
 export interface MemoryStoreOptions {

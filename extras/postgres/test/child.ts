@@ -5,7 +5,7 @@
  */
 import { systemClock as clock } from '../../../src/clock.ts';
 import { StoreError } from '../../../src/store/model.ts';
-import { openPostgres } from '../engine.ts';
+import { openPostgres } from '../open.ts';
 import { once } from './replicas.ts';
 
 const [url, writers, keyId] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { RunningClock } from '../../../test/clock.ts';
 import { serviceFor } from '../../../test/service.ts';
 import { storeContract } from '../../../test/store/contract.ts';
 import { restoreIntoPostgres } from '../commands.ts';
-import { openPostgres } from '../engine.ts';
+import { openPostgres } from '../open.ts';
 import { onDatabase } from './database.ts';
 
 /** A request with another status is refused before the engine is involved. */

@@ -10,7 +10,7 @@ import { backedUp, streamed } from '../../../test/store/contract.ts';
 import { temporary } from '../../program.ts';
 import { addressOf } from '../address.ts';
 import { restoreIntoPostgres } from '../commands.ts';
-import { databaseTime } from '../engine.ts';
+import { databaseTime } from '../open.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, petsOf, type Replica, replica } from './replicas.ts';
 

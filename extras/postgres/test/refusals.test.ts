@@ -10,7 +10,7 @@ import { systemClock as clock } from '../../../src/clock.ts';
 import { asApiError } from '../../../src/service/failures.ts';
 import { DamagedError } from '../../../src/store/engine.ts';
 import { temporary } from '../../program.ts';
-import { openPostgres } from '../engine.ts';
+import { openPostgres } from '../open.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, replica, until, works } from './replicas.ts';
 

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock as clock } from '../../../src/clock.ts';
 import type { EngineOptions } from '../../../src/store/engine.ts';
 import type { ApiKey, Pet, Store } from '../../../src/store/model.ts';
-import { openPostgres } from '../engine.ts';
+import { openPostgres } from '../open.ts';
 
 export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
 export const EMPTY_USAGE = {

@@ -8,7 +8,7 @@ import { systemClock as clock } from '../../../src/clock.ts';
 import { VersionError } from '../../../src/store/engine.ts';
 import { temporary } from '../../../test/program.ts';
 import { backedUp } from '../../../test/store/contract.ts';
-import type { openPostgres } from '../engine.ts';
+import type { openPostgres } from '../open.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, petsOf, replica } from './replicas.ts';
 
@@ -26,7 +26,7 @@ async function newerBuild(t: TestContext): Promise<typeof openPostgres> {
   const changed = text.replace(/status: \w+\(PET_STATUSES\)/, '$&, addedLater: optional(text(10))');
   assert.notEqual(changed, text);
   writeFileSync(model, changed);
-  return (await import(pathToFileURL(path.join(dir, 'extras/postgres/engine.ts')).href)).openPostgres;
+  return (await import(pathToFileURL(path.join(dir, 'extras/postgres/open.ts')).href)).openPostgres;
 }
 
 onDatabase('replicas of two builds', (database) => {

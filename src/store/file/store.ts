@@ -1,10 +1,10 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { randomBytes } from 'node:crypto';
-import { MemoryLimiter } from '../../access/usage.ts';
+import { MemoryLimiter } from '../../access/memory-limiter.ts';
 import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
+import { GroupCommitStore, storeTime } from '../group-commit.ts';
 import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
-import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
 import { Directory, fileName, MOVE_AWAY } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';

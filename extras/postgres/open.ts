@@ -1,7 +1,7 @@
 /** The engine on PostgreSQL: the rows are in its tables, and every replica holds a copy of them in memory. */
 import { type Clock, onceAMinute } from '../../src/clock.ts';
 import type { Engine, EngineOptions } from '../../src/store/engine.ts';
-import { type Commit, GroupCommitStore } from '../../src/store/store.ts';
+import { type Commit, GroupCommitStore } from '../../src/store/group-commit.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
 import { backup, compact, verify } from './commands.ts';
