@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Commit } from '../../src/store/group-commit.ts';
 import { batchLine } from '../../src/store/log-format.ts';
 import { type Counted, StoreError } from '../../src/store/model.ts';
-import { type Changes, split } from '../../src/store/tables.ts';
+import type { Changes } from '../../src/store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import type { Replica } from './replica.ts';
 import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, type Position, putBatch, putRows } from './tables.ts';
@@ -15,7 +15,7 @@ import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, type Position, putBatch, 
 const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
 
-const LOCK = { name: 'lock', text: 'SELECT id FROM head WHERE one = 1 FOR UPDATE' };
+const LOCK = { name: 'lock', text: 'SELECT id, format FROM head WHERE one = 1 FOR UPDATE' };
 /** It updates, so that its own COMMIT waits for the standby: the one in doubt may not have waited. */
 const OUTCOME = `UPDATE head SET batch = batch
   RETURNING EXISTS (SELECT FROM changes WHERE batch = $1 AND id = $2) AS "isCommitted"`;
@@ -52,6 +52,7 @@ export class Batches {
   #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.#connection.run(async (session) => {
       const [, { rows }] = await this.#replica.query(session, 'BEGIN', LOCK);
+      if (rows[0]) this.#replica.mustBeReadable(rows[0].format);
       if (rows[0]?.id === this.#replica.at.id) return work(session);
       throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));
     });
@@ -80,14 +81,15 @@ export class Batches {
   #statements(at: Position, changes: Changes): Statement[] {
     const { lastIds, now } = this.#replica.tables;
     const statements: Statement[] = [];
-    for (const { name, clears, rows } of changes) {
-      const { texts, removed } = split(rows);
-      if (clears) statements.push(`DELETE FROM ${name}`);
-      if (texts.length > 0) statements.push(putRows(name, texts));
+    for (const { name, rows } of changes) {
+      const put = [...rows].flatMap(([id, one]) => (one === null ? [] : [[id, one.text] as const]));
+      const removed = [...rows].flatMap(([id, one]) => (one === null ? [id] : []));
+      const [ids, texts] = [put.map(([id]) => id), put.map(([, text]) => text)];
+      if (ids.length > 0) statements.push(putRows(name, ids, texts));
       if (removed.length > 0) statements.push(deleteRows(name, removed));
       if (!(name in lastIds)) continue;
-      const ids = [...rows.keys()] as number[];
-      lastIds[name as Counted] = ids.reduce((a, b) => Math.max(a, b), clears ? 0 : lastIds[name as Counted]);
+      const numbers = [...rows.keys()] as number[];
+      lastIds[name as Counted] = numbers.reduce((a, b) => Math.max(a, b), lastIds[name as Counted]);
     }
     const line = batchLine(at.batch, now(), changes).toString().slice(0, -1);
     return [...statements, ...putBatch(at, line, lastIds)];

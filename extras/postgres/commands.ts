@@ -1,7 +1,7 @@
 /** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
 import type { Proof } from '../../src/store/engine.ts';
 import { prove, readBackup, snapshotLines } from '../../src/store/log-format.ts';
-import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
+import { schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
 import { contradictionIn, type Snapshot } from '../../src/store/tables.ts';
 import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
@@ -11,7 +11,7 @@ const ROWS_AT_ONCE = 1_000;
 const TRIM = [
   // The newest of them stays: replicas may be no further yet.
   "DELETE FROM changes WHERE batch < (SELECT max(batch) FROM changes WHERE at < now() - interval '1 hour')",
-  "DELETE FROM replays WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000",
+  "DELETE FROM replays WHERE (row->>'at')::bigint <= extract(epoch FROM now() - interval '1 day') * 1000",
 ];
 
 /** Removes what nobody reads any more: batches older than an hour, and replays whose time is over. */
@@ -28,21 +28,17 @@ export async function verify(address: Address, now: () => number): Promise<Proof
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
   const stored = await withSession(address, readAll);
   const at = now();
-  return yield* snapshotLines({ store: stored.store, file: 0, batch: stored.at.batch, at }, checked(stored, at));
+  return yield* snapshotLines({ store: stored.store, batch: stored.at.batch, at }, checked(stored, at));
 }
 
-/** All rows but the replays that have ended. Throws unless they fit each other, and the head. */
-function checked({ lastIds, rows }: Stored, now: number): Snapshot {
-  for (const name of COUNTED) {
-    const { id } = rows[name].at(-1) ?? { id: 0 };
-    if (id > lastIds[name]) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastIds[name]}`);
-  }
-  const counted = new Set(rows.usage.map(({ id }) => id));
-  for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
-  const pets = new Set(rows.pets.map(({ id }) => id));
-  const contradiction = contradictionIn(rows.orders, (id) => pets.has(id));
+/** All rows but the replays that have ended. Throws unless they fit each other. */
+function checked({ tables }: Stored, now: number): Snapshot {
+  for (const { id } of tables.keys.all())
+    if (tables.usage.text(id) === undefined) throw damaged(`key k${id} has no row of usage`);
+  const contradiction = contradictionIn(tables);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, now)) } };
+  tables.now = () => now;
+  return tables.snapshot();
 }
 
 /**
@@ -54,7 +50,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
   const { header, tables, proof } = await readBackup('the backup', lines);
   return withSession(address, async (session) => {
     await openTables(session, address.schema);
-    await fill(session, address.schema, tables.snapshot(header.at));
+    await fill(session, address.schema, tables.snapshot());
     const restored = await prove(checked(await readRows(session), header.at));
     if (restored.digest !== proof.digest)
       throw new Error('the database gave back other rows than the backup has; nothing was restored');
@@ -64,12 +60,14 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
 }
 
 /** In a transaction that stays open. Replicas that have read the empty schema find batch 0 gone, and read all rows anew. */
-async function fill(session: Session, schema: string, { lastIds, rows }: Snapshot): Promise<void> {
+async function fill(session: Session, schema: string, { lastIds, texts }: Snapshot): Promise<void> {
   const [, heads] = await session.query('BEGIN', 'SELECT batch FROM head FOR UPDATE');
   if (heads.rows[0].batch !== 0) throw new Error(`the store in schema ${schema} is not empty`);
   for (const name of TABLE_NAMES) {
-    for (let from = 0; from < rows[name].length; from += ROWS_AT_ONCE) {
-      await session.query(putRows(name, rows[name].slice(from, from + ROWS_AT_ONCE).map(schemaOf(name).json)));
+    for (let from = 0; from < texts[name].length; from += ROWS_AT_ONCE) {
+      const some = texts[name].slice(from, from + ROWS_AT_ONCE);
+      const ids = some.map((text) => schemaOf(name).parse(text).id);
+      await session.query(putRows(name, ids, some));
     }
   }
   await session.query('DELETE FROM changes', ...putBatch({ batch: 1, id: newId() }, '', lastIds));

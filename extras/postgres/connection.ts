@@ -32,10 +32,10 @@ const CHECK = `SELECT current_setting('transaction_read_only') = 'on' AS "isRead
 /** The code of a notice. Once a connection is made, which may bring one of a collation, no statement has another. */
 const WARNING = '01000';
 
-/** 64-bit integers come exact, and as numbers where these are. */
-const INT8 = 20;
+/** 64-bit integers come exact, and as numbers where these are; the JSON of a row as its text. */
+const PARSERS: Record<number, (text: string) => unknown> = { 20: parseInt64, 114: (text) => text };
 const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid, format) => (oid === INT8 ? parseInt64 : pg.types.getTypeParser(oid, format)),
+  getTypeParser: (oid, format) => PARSERS[oid] ?? pg.types.getTypeParser(oid, format),
 };
 
 /** One with a name is prepared once on each connection. */

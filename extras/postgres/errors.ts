@@ -26,5 +26,6 @@ function wordsOf({ message, code = '', syscall }: NodeJS.ErrnoException): string
 }
 
 export function failureOf(error: Error & { code?: string }): StoreError {
-  return new StoreError(error.code === DISK_FULL ? 'full' : 'unavailable', `the database: ${wordsOf(error)}`);
+  const failure = new StoreError(error.code === DISK_FULL ? 'full' : 'unavailable', `the database: ${wordsOf(error)}`);
+  return Object.assign(failure, { code: error.code });
 }

@@ -4,11 +4,11 @@
  */
 import { VersionError } from '../../src/store/engine.ts';
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
-import { StoreError, TABLE_NAMES } from '../../src/store/model.ts';
+import { StoreError } from '../../src/store/model.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
-import { columnsIn, damaged, HEAD_IS_NOT_LAST, type Position, readAll } from './tables.ts';
+import { damaged, HEAD_IS_NOT_LAST, mustBeReadable, type Position, readAll, readHead } from './tables.ts';
 
 /** The most batches that one statement brings. */
 const TAIL_BATCHES = 128;
@@ -33,14 +33,9 @@ export class Replica {
 
   /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
   async load(): Promise<string> {
-    const { store, at, lastIds, rows } = await withSession(this.#address, readAll);
+    const { store, at, tables } = await withSession(this.#address, readAll);
     if (at.batch <= this.at.batch) return store; // writes have gone on meanwhile
-    this.tables.bytes = 0;
-    for (const name of TABLE_NAMES) {
-      this.tables.of(name).clear();
-      this.tables.load(name, rows[name], at.batch);
-    }
-    this.tables.begin(lastIds);
+    this.tables.replaceBy(tables);
     this.at = at;
     return store;
   }
@@ -72,7 +67,7 @@ export class Replica {
   /** Applies a batch that this replica has written, unless the tail has brought it meanwhile. */
   apply(at: Position, changes: Changes): void {
     if (at.batch !== this.at.batch + 1) return;
-    this.tables.apply(changes, at.batch);
+    this.tables.apply(changes);
     this.at = at;
   }
 
@@ -88,9 +83,18 @@ export class Replica {
     }
   }
 
+  /** Ends if a newer version has taken the store over. */
+  mustBeReadable(format: number): void {
+    try {
+      mustBeReadable(format);
+    } catch (error) {
+      throw this.fail(new StoreError('closed', (error as Error).message));
+    }
+  }
+
   /** A batch or a row that cannot be read may be of a newer version, which is no damage. */
   async #endIfNewer(session: Session): Promise<void> {
-    await columnsIn(session).catch((error) => {
+    await readHead(session).catch((error) => {
       throw error instanceof VersionError ? this.fail(new StoreError('closed', error.message)) : error;
     });
   }

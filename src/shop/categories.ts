@@ -6,16 +6,12 @@ import { jsonReply, type Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
-import type { Category } from '../store/model.ts';
 import { type Call, type HandlerContext, write } from './handler.ts';
-import { pageReply, readPageQuery, textOf } from './lists.ts';
+import { pageReply } from './lists.ts';
 import { NAME_LENGTH } from './pets.ts';
 
-const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${JSON.stringify(name)}}`;
-
 export function listCategories({ query }: Call, { store }: HandlerContext): Reply {
-  const asked = readPageQuery(query);
-  return pageReply('/v1/categories', asked, textOf(store.read.categories.page(asked), categoryJson));
+  return pageReply('/v1/categories', query, store.read.categories);
 }
 
 export async function putCategory(call: Call, context: HandlerContext): Promise<Reply> {
@@ -26,10 +22,8 @@ export async function putCategory(call: Call, context: HandlerContext): Promise<
   members.end({ id: 'stands in the path; leave it out' });
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
-  const isNew = await write(context, call, (tx) => {
-    const before = tx.categories.get(id);
-    tx.categories.put({ id, name });
-    return before === undefined;
+  return write(context, call, (tx) => {
+    const isNew = tx.categories.text(id) === undefined;
+    return jsonReply(isNew ? 201 : 200, tx.categories.put({ id, name }));
   });
-  return jsonReply(isNew ? 201 : 200, categoryJson({ id, name }));
 }

@@ -3,15 +3,14 @@ import type { Caller, Callers } from '../access/callers.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
-import type { Order, Pet, Store, Transaction } from '../store/model.ts';
-import type { RowTexts } from './lists.ts';
+import type { Store, Transaction } from '../store/model.ts';
 
 export interface HandlerContext {
   readonly store: Store;
   readonly callers: Callers;
   readonly clock: Clock;
-  /** The rows of lists as JSON. */
-  readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
+  /** The most Idempotency-Keys that are remembered; for tests, which cannot wait for the usual maximum. */
+  readonly maxReplays?: number;
 }
 
 /** One request, as its handler sees it. */
@@ -33,7 +32,7 @@ export type Handler = (call: Call, context: HandlerContext) => Reply | Promise<R
 export function write<T>({ store, callers }: HandlerContext, call: Call, work: (tx: Transaction) => T): Promise<T> {
   const { caller } = call;
   return store.write((tx) => {
-    callers.check(caller, tx.keys.get(caller.key.id));
+    callers.check(caller, tx.keys.find(caller.digest));
     return work(tx);
   });
 }

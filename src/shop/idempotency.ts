@@ -5,7 +5,7 @@ import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
-import type { Replay, Store, Transaction } from '../store/model.ts';
+import type { Replay, Transaction } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
 import { type Call, type HandlerContext, write } from './handler.ts';
 
@@ -47,27 +47,26 @@ export async function once(
       if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');
       throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
     }
-    checkBounds(store, tx, keyId);
+    checkBounds(context, tx, keyId);
     const made = make(tx);
     tx.replays.put({ id, keyId, digest, ...made, at: Math.floor(store.now()) });
     return replyOf(made);
   });
 }
 
-function checkBounds(store: Store, tx: Transaction, keyId: number): void {
+function checkBounds({ store, maxReplays = MAX_REPLAYS }: HandlerContext, tx: Transaction, keyId: number): void {
   const { replays } = store.read;
   const ofKey = replays.ofKey(keyId);
   const { pending } = tx.replays;
-  if (ofKey.size + pending < MAX_REPLAYS_OF_KEY && replays.size + pending < MAX_REPLAYS) return;
+  if (ofKey.size + pending < MAX_REPLAYS_OF_KEY && replays.size + pending < maxReplays) return;
   const undurable = tx.replays.undurable();
   const more = undurable.filter((replay) => replay.keyId === keyId).length;
   if (ofKey.size + more >= MAX_REPLAYS_OF_KEY) {
-    const [oldest] = ofKey.values();
-    const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
+    const retryAt = (ofKey.oldestAt ?? store.now()) + DAY_MS;
     const why = `this key has ${formatNumber(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
     throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);
   }
-  if (replays.size + undurable.length >= MAX_REPLAYS) {
+  if (replays.size + undurable.length >= maxReplays) {
     throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', ['Retry-After', RETRY_SECONDS]);
   }
 }

@@ -5,10 +5,10 @@ import { ApiError, notFound } from '../http/errors.ts';
 import { jsonReply, Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
-import { PET_STATUSES, type Pet } from '../store/model.ts';
+import { PET_STATUSES, type Pet, TABLES } from '../store/model.ts';
 import { type Call, type HandlerContext, idParam, write } from './handler.ts';
 import { created, once } from './idempotency.ts';
-import { pageReply, readPageQuery } from './lists.ts';
+import { pageReply } from './lists.ts';
 
 const FILTERS = [enumParameter('status', PET_STATUSES)];
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -21,23 +21,20 @@ export const GET_PET_HEADERS = [
   ...['Link', '</v1/pets>; rel="successor-version"'],
 ];
 
-export function petJson({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
+export const petJson = TABLES.pets.json;
+
+export function listPets({ query }: Call, { store }: HandlerContext): Reply {
+  return pageReply('/v1/pets', query, store.read.pets, FILTERS);
 }
 
-export function listPets({ query }: Call, { texts }: HandlerContext): Reply {
-  const asked = readPageQuery(query, FILTERS);
-  return pageReply('/v1/pets', asked, texts.pets.page(asked));
-}
-
-export function getPet({ query, param }: Call, { texts, clock }: HandlerContext): Reply {
+export function getPet({ query, param }: Call, { store, clock }: HandlerContext): Reply {
   if (clock.wall() >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(query);
-  const reply = texts.pets.one(idParam(param));
-  if (reply === undefined) throw notFound('animal');
-  return reply;
+  const pet = store.read.pets.text(idParam(param));
+  if (pet === undefined) throw notFound('animal');
+  return jsonReply(200, pet);
 }
 
 /** Reads an animal: from a request, an import or a seed. */
@@ -61,8 +58,8 @@ export function createPet(call: Call, context: HandlerContext): Promise<Reply> {
     'createPet',
     () => petJson({ id: 0, ...wanted }),
     (tx) => {
-      const pet = tx.pets.add(wanted);
-      return created(petJson(pet), `/v1/pets/${pet.id}`);
+      const { id } = tx.pets.add(wanted);
+      return created(tx.pets.text(id)!, `/v1/pets/${id}`);
     },
   );
 }
@@ -76,14 +73,12 @@ export async function updatePet(call: Call, context: HandlerContext): Promise<Re
   if (name === undefined && categoryId === undefined)
     members.fault('name, categoryId: at least one of them must be sent');
   members.end({ id: 'stands in the path; leave it out', status: 'moves with orders; leave it out' });
-  const updated = await write(context, call, (tx) => {
+  return write(context, call, (tx) => {
     const pet = tx.pets.get(idParam(call.param));
     if (pet === undefined) throw notFound('animal');
     const changed = { ...pet, name: name ?? pet.name, categoryId: categoryId ?? pet.categoryId };
-    tx.pets.put(changed);
-    return changed;
+    return jsonReply(200, tx.pets.put(changed));
   });
-  return jsonReply(200, petJson(updated));
 }
 
 /** The id is never given again, and closed orders keep it. */

@@ -18,7 +18,7 @@ const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
 /** Shares of the maximum that are logged when they are reached, and the one below which they may be logged again. */
-const WARN_AT = [0.8, 0.95];
+const WARN_AT = [0.95, 0.8];
 const WARN_AGAIN_BELOW = 0.7;
 const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
@@ -52,7 +52,7 @@ export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
   readonly #options: Options;
-  /** The share of the maximum that was logged last. */
+  /** The share of `WARN_AT` that was logged last. */
   #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
@@ -123,7 +123,9 @@ export class GroupCommitStore implements Store {
    * by then are answered at once.
    */
   #decide(answers: Answer[]): Changes {
-    const draft = new Draft(this.#options.tables, this.#options.maxBytes);
+    const { tables, maxBytes } = this.#options;
+    tables.dropEndedReplays();
+    const draft = new Draft(tables, maxBytes);
     let ran = 0;
     for (const { work, resolve, reject } of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
@@ -154,10 +156,10 @@ export class GroupCommitStore implements Store {
   #warnIfNearlyFull(): void {
     const { tables, maxBytes = Number.POSITIVE_INFINITY, log } = this.#options;
     const { bytes } = tables;
-    const share = WARN_AT.findLast((one) => bytes >= one * maxBytes) ?? 0;
+    const share = WARN_AT.find((one) => bytes >= one * maxBytes) ?? 0;
     if (share > this.#warnedAt) {
-      const reached = `the store has reached ${share * 100} % of its maximum`;
-      log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
+      const has = `the store has ${Math.floor((100 * bytes) / maxBytes)} % of its maximum`;
+      log?.warn(`${has}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
       this.#warnedAt = share;
     } else if (bytes < WARN_AGAIN_BELOW * maxBytes) this.#warnedAt = 0;
   }

@@ -2,41 +2,43 @@
  * The format of the store's file, and of a backup: JSON lines, to be read with less and jq. A line is
  * `{"crc":"1a2b3c4d",` and the rest of an object; `crc` is the CRC-32 of all bytes after its comma up to the line feed.
  *
- *     {"crc":…,"petstore":"store","format":4,"columns":["pets.id",…],"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
- *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
- *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends the rows; the digest is the SHA-256 of their lines
- *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
+ *     {"crc":…,"petstore":"store","format":5,"store":"…","batch":41,"at":…,"lastIds":{"pets":57,…}}
+ *     {"crc":…,"rows":{"pets":[{…},…]}}              the rows as they were after batch 41, some hundred a line
+ *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of their lines
+ *     {"crc":…,"batch":42,"at":…,"rows":{"pets":[{…}],"orders":[{…},3]}}
  *
- * Then one line for each batch of transactions: tables are cleared first, then rows are put as they now are, then the
- * `gone` are removed. The file gets its name when its first lines up to the digest are durable; each later line is
- * written only after the one before it is durable. So a crash leaves at most one bad line, the last: it lacks its line
- * feed, or sectors of it were never written and read as zeros, which no JSON text holds. Such a line was not acknowledged,
- * and is dropped. Any other bad line is damage.
+ * Then one line for each batch of transactions: rows as they now are, and of those that were removed the id alone. The
+ * file gets its name when its first lines up to the digest are durable; each later line is written only after the one
+ * before it is durable. So a crash leaves at most one bad line, the last: it lacks its line feed, or sectors of it were
+ * never written and read as zeros, which no JSON text holds. Such a line was not acknowledged, and is dropped. Any other
+ * bad line is damage.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from './engine.ts';
-import { COLUMNS, type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
-import { integer, objectIn, table } from './schema.ts';
-import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from './tables.ts';
+import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
+import { integer, object, objectIn, parseExact } from './schema.ts';
+import { type Changes, contradictionIn, type Put, type Snapshot, Tables } from './tables.ts';
 
-const FORMAT = 4;
+/** Another member or another value of a row makes it another format. */
+const FORMAT = 5;
 const CUT_OR_RESTORE =
   'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
 /** A line of rows takes no more rows once it is this long: requests wait while a line is made. */
 const UNITS_PER_LINE = 32 * 1024;
-export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
 const SECTOR_BYTES = 512;
 const CRC_BYTES = '{"crc":"1a2b3c4d",'.length;
+/** The number of a batch or an id, or a moment. No number is higher than the last moment. */
+const whole = integer(0, LAST_MOMENT);
+const lastIdsIn = object({ pets: whole, orders: whole, keys: whole });
 
 export interface Header {
   /** The store's id. */
   readonly store: string;
-  /** The number in the file's name; 0: a backup. */
-  readonly file: number;
   /** The last batch before the rows that follow, and its moment. */
   readonly batch: number;
   readonly at: number;
@@ -55,40 +57,33 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   const body = line.subarray(CRC_BYTES);
   if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
   try {
-    return JSON.parse(`{${body.toString('utf8')}`);
+    return objectIn(parseExact(`{${body.toString('utf8')}`));
   } catch {
     return undefined;
   }
 }
 
 /** The lines of a header and of all rows. Returns the proof of the rows. */
-export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
+export function* snapshotLines(header: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
+  const { store, batch, at } = header;
   const { lastIds } = snapshot;
-  const header = { petstore: 'store', format: FORMAT, columns: COLUMNS, store, file, batch, at, lastIds };
-  yield encodeLine(JSON.stringify(header));
+  yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, batch, at, lastIds }));
   return yield* rowLines(snapshot);
 }
 
 /** The lines of all rows, and the one that ends them. Returns the proof, by which two stores are compared. */
-export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
+export function* rowLines({ texts }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
-  const counts: Record<TableName, number> = { pets: 0, orders: 0, categories: 0, keys: 0, replays: 0, usage: 0 };
   for (const name of TABLE_NAMES) {
-    const { json } = schemaOf(name);
-    const { length } = rows[name];
-    for (let next = 0; next < length; ) {
-      const texts: string[] = [];
-      for (let units = 0; next < length && units < UNITS_PER_LINE; next++) {
-        const text = json(rows[name][next]);
-        texts.push(text);
-        units += text.length;
-      }
-      const line = encodeLine(`{"table":"${name}","rows":[${texts}]}`);
+    const all = texts[name];
+    for (let from = 0, to = 0; from < all.length; from = to) {
+      for (let units = 0; to < all.length && units < UNITS_PER_LINE; to++) units += all[to].length;
+      const line = encodeLine(`{"rows":{"${name}":[${all.slice(from, to)}]}}`);
       hash.update(line);
       yield line;
     }
-    counts[name] = length;
   }
+  const counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, texts[name].length])) as Proof['counts'];
   const proof: Proof = { counts, digest: hash.digest('hex') };
   yield encodeLine(JSON.stringify(proof));
   return proof;
@@ -103,41 +98,35 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
 }
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
-  let json = `{"batch":${batch},"at":${at}`;
-  const clears = changes.filter((one) => one.clears).map(({ name }) => `"${name}"`);
-  if (clears.length > 0) json += `,"clear":[${clears}]`;
-  const gone: string[] = [];
-  for (const { name, rows } of changes) {
-    const { texts, removed } = split(rows);
-    const { id } = schemaOf(name).columns;
-    if (texts.length > 0) json += `,"${name}":[${texts}]`;
-    if (removed.length > 0) gone.push(`"${name}":[${removed.map((one) => id.json(one))}]`);
-  }
-  if (gone.length > 0) json += `,"gone":{${gone}}`;
-  return encodeLine(`${json}}`);
+  const tables = changes.map(({ name, rows }) => {
+    const texts = [...rows].map(([id, put]) => put?.text ?? (typeof id === 'string' ? JSON.stringify(id) : id));
+    return `"${name}":[${texts}]`;
+  });
+  return encodeLine(`{"batch":${batch},"at":${at},"rows":{${tables}}}`);
 }
 
-/** What the line of a batch changes. */
-export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...put }: Record<string, unknown>): Changes {
-  const cleared = list(clear).map(tableNamed);
-  const removed = objectIn(gone, '"gone"');
-  const names = new Set([...cleared, ...Object.keys({ ...put, ...removed }).map(tableNamed)]);
-  return [...names].map((name): TableChanges => {
-    const { read, json, columns } = schemaOf(name);
+/** What a line of rows or of a batch changes. */
+export function changesIn(line: Record<string, unknown>): Changes {
+  return Object.entries(objectIn(line.rows)).map(([table, given]) => {
+    const name = tableNamed(table);
+    if (!Array.isArray(given)) throw new Error('it has something else where a list belongs');
+    const { read, readId, json } = schemaOf(name);
     const rows = new Map<Id, Put | null>();
-    for (const row of listOf(name, put).map(read)) rows.set(row.id, { row, text: json(row) });
-    for (const id of listOf(name, removed)) rows.set(columns.id.read(id), null);
-    return { name, clears: cleared.includes(name), rows };
+    for (const one of given) {
+      if (typeof one !== 'object') {
+        rows.set(readId(one) as Id, null);
+        continue;
+      }
+      const row = read(one);
+      rows.set(row.id, { row, text: json(row) });
+    }
+    return { name, rows };
   });
 }
-
-const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lists ? list(lists[name]) : []);
 
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
-  /** True if its header names all columns of this version. If not, rows of this version would look damaged to an older one. */
-  readonly namesColumns: boolean;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
@@ -175,20 +164,18 @@ export async function readLog(
     }
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header, hasAllRows, columns } = loader;
+  const { header, hasAllRows } = loader;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (!hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
-  const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
+  const contradiction = contradictionIn(tables);
   if (contradiction !== undefined) throw damaged(contradiction);
-  const namesColumns = COLUMNS.every((column) => columns.includes(column));
-  return { header, namesColumns, lastLine, length, tornBytes: rest.length };
+  return { header, lastLine, length, tornBytes: rest.length };
 }
 
 /** Loads tables line by line: the header, the rows, the digest that ends them, then batches. */
 class Loader {
   header: Header | undefined;
-  columns: readonly unknown[] = [];
   /** True once the digest has come, and was right. */
   hasAllRows = false;
   readonly #tables: Tables;
@@ -202,19 +189,17 @@ class Loader {
   take(line: Record<string, unknown>, bytes: Buffer): void {
     if (this.header === undefined) {
       this.header = headerIn(line);
-      this.columns = columnsIn(line);
-      this.#tables.begin(lastIds.read(line.lastIds));
+      this.#tables.begin(lastIdsIn(line.lastIds));
     } else if (this.hasAllRows) {
       const batch = this.header.batch + 1;
       if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);
-      this.#tables.apply(changesIn(line), batch);
-      this.header = { ...this.header, batch, at: whole.read(line.at) };
+      this.#tables.apply(changesIn(line));
+      this.header = { ...this.header, batch, at: whole(line.at) };
     } else if ('digest' in line) {
       this.hasAllRows = line.digest === this.#hash.digest('hex');
       if (!this.hasAllRows) throw new Error('the lines before it are not those that were written');
     } else {
-      const name = tableNamed(line.table);
-      this.#tables.load(name, list(line.rows).map(schemaOf(name).read), this.header.batch, bytes.length);
+      this.#tables.apply(changesIn(line));
       this.#hash.update(bytes);
     }
   }
@@ -248,38 +233,24 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
   const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
   tables.now = () => header.at;
-  return { header, tables, proof: await prove(tables.snapshot(header.at)) };
+  return { header, tables, proof: await prove(tables.snapshot()) };
 }
 
-function headerIn({ petstore, format, store, file, batch, at }: Record<string, unknown>): Header {
+function headerIn({ petstore, format, store, batch, at }: Record<string, unknown>): Header {
   if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
   if (format !== FORMAT) {
-    const age = Number(format) > FORMAT ? 'a newer' : 'an older';
-    throw new VersionError(`written by ${age} version of petstore, in format ${format}`);
+    const age = Number(format) > FORMAT ? 'a newer version of petstore' : BEFORE_FIRST_RELEASE;
+    throw new VersionError(`written by ${age}, in format ${format}`);
   }
   if (typeof store !== 'string') throw new Error('the header names no store');
-  return { store, file: whole.read(file), batch: whole.read(batch), at: whole.read(at) };
+  return { store, batch: whole(batch), at: whole(at) };
 }
 
-/** The columns that a header names; the first versions named none. Throws if this version does not know one. */
-function columnsIn({ columns = [] }: Record<string, unknown>): unknown[] {
-  const named = list(columns);
-  const unknown = named.filter((column) => !COLUMNS.some((one) => one === column));
-  if (unknown.length === 0) return named;
-  throw new VersionError(`written by a newer version of petstore (it has ${unknown.join(', ')})`);
-}
+/** No version that was released wrote another format, so none is read. */
+export const BEFORE_FIRST_RELEASE = 'a version of petstore before 1.0.0, which this one does not read';
 
-function tableNamed(name: unknown): TableName {
+function tableNamed(name: string): TableName {
   const known = TABLE_NAMES.find((one) => one === name);
   if (known === undefined) throw new Error('it names a table that is unknown');
   return known;
 }
-
-function list(value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new Error('it has something else where a list belongs');
-  return value;
-}
-
-/** The number of a batch, a file or an id, or a moment. No number is higher than the last moment. */
-const whole = integer(0, LAST_MOMENT);
-const lastIds = table({ pets: whole, orders: whole, keys: whole });

@@ -3,7 +3,8 @@
  * and those who read and write rows know nothing else of them.
  */
 import { DAY_MS } from '../clock.ts';
-import { bool, enumOf, int64, integer, listOf, optional, type TableSchema, table, text } from './schema.ts';
+import { boolean, int64, integer, listOf, object, oneOf, optional, type Schema, table, text } from './schema.ts';
+import type { Page } from './sorted.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -18,33 +19,41 @@ export type Environment = (typeof ENVIRONMENTS)[number];
 const MAX_ID = 2 ** 31 - 1;
 const MAX_NAME_UNITS = 510;
 const MAX_BODY_UNITS = 65_536;
+const MAX_COUNT = 10 ** 15 - 1;
 /** The last moment of RFC 3339, in the year 9999. */
 export const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const id = integer(1, MAX_ID);
 const name = text(MAX_NAME_UNITS);
 /** ms since 1970, of store time. */
 const moment = integer(0, LAST_MOMENT);
-const counter = integer(0, Number.MAX_SAFE_INTEGER);
+const count = integer(0, MAX_COUNT);
+const limit = integer(1, MAX_COUNT);
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** The tables and their columns. A new member of a row is added here. */
+/**
+ * The tables and their columns. A row is kept and written as its JSON; that of the first three is also what clients get.
+ * So a member that is added or renamed here is a new format: see `FORMAT` in log-format.ts.
+ */
 export const TABLES = {
-  pets: table({ id, name, categoryId: int64, status: enumOf(PET_STATUSES) }),
-  orders: table({ id, petId: id, status: enumOf(ORDER_STATUSES), placedAt: moment }),
-  categories: table({ id: int64, name }),
+  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }, ({ id, name, categoryId, status }) => {
+    return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
+  }),
+  orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: text(24, RFC_3339) }),
+  categories: table({ id: int64, name }, ({ id, name }) => `{"id":${id},"name":${JSON.stringify(name)}}`),
   /** API keys. Outside the store the id 7 is written `k7`. */
   keys: table({
     id,
     name,
-    plan: enumOf(PLANS),
-    perMinute: integer(1, Number.MAX_SAFE_INTEGER),
-    perDay: integer(1, Number.MAX_SAFE_INTEGER),
-    environment: enumOf(ENVIRONMENTS),
+    plan: oneOf(PLANS),
+    perMinute: limit,
+    perDay: limit,
+    environment: oneOf(ENVIRONMENTS),
+    /** True: it may read, and nothing else. */
+    readOnly: optional(boolean),
     createdAt: moment,
     /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
-    secrets: listOf(table({ digest: text(64), endsAt: optional(moment) })),
+    secrets: listOf(object({ digest: text(64), endsAt: optional(moment) })),
     revokedAt: optional(moment),
-    /** True: the key may GET and HEAD, and nothing else. */
-    readOnly: optional(bool),
   }),
   /**
    * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`.
@@ -63,12 +72,12 @@ export const TABLES = {
   /** What the limiter has counted for the API key with this id. */
   usage: table({
     id,
-    minuteUsed: counter,
+    minuteUsed: count,
     minuteEndsAt: moment,
-    dayUsed: counter,
+    dayUsed: count,
     dayEndsAt: moment,
-    strikes: counter,
-    bans: counter,
+    strikes: count,
+    bans: count,
     banEndsAt: moment,
   }),
 };
@@ -86,70 +95,52 @@ export type Id = Row['id'];
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
-/**
- * All columns, such as `pets.name`. The header of a store names its columns, so that a store with a column of a newer
- * version is not taken for damaged.
- */
-export const COLUMNS: readonly string[] = TABLE_NAMES.flatMap((table) =>
-  TABLES[table].names.map((column) => `${table}.${column}`),
-);
-
 /** For code that handles all tables alike. */
-export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name];
+export const schemaOf = (name: TableName): Schema<Row> => TABLES[name] as Schema<Row>;
 
-export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= DAY_MS;
+export const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => now - at >= DAY_MS;
 
-/** The tables whose ids the store gives: 1, 2, 3, … No id is given twice, though its row is removed; only `clear` begins again. */
+/** The tables whose ids the store gives: 1, 2, 3, … No id is given twice, though its row is removed. */
 export const COUNTED = ['pets', 'orders', 'keys'] as const;
 export type Counted = (typeof COUNTED)[number];
 
-export interface Page<R> {
-  readonly items: readonly R[];
-  /** True if more rows follow after the last item. */
-  readonly more: boolean;
-}
+export type { Page } from './sorted.ts';
 
-/** Rows by ascending id. */
-interface PagedTable<R extends Row> {
+interface ReadTable<R extends Row> {
   readonly size: number;
   get(id: R['id']): R | undefined;
-  /** The number of the batch that last changed this table: the same number means the same rows. */
-  readonly revision: number;
-  page(options: { after?: R['id']; limit: number }): Page<R>;
+  /** The row as JSON. */
+  text(id: R['id']): string | undefined;
+  page(asked: { after?: R['id']; limit: number; status?: string }): Page<R['id']>;
+  /** All rows as they are now, by ascending id. */
+  all(): Iterable<R>;
 }
 
-/** Rows with the ids 1, 2, 3, … */
-export interface CountedTable<R extends Row> extends PagedTable<R> {
+interface CountedTable<R extends Row> extends ReadTable<R> {
   /** The highest id that was ever given. */
   readonly lastId: number;
-  page(options: { after?: number; limit: number; status?: string }): Page<R>;
-  /** Changes with every change in the block: text that was made of it is valid until then. 0: it has no rows. */
-  blockRevision(block: number): number;
 }
-/** For speed: lists keep the text of so many rows, a block, as one string. Block 0 has the ids from 1 on. */
-export const BLOCK_ROWS = 64;
-export const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
-export const indexInBlock = (id: number): number => (id - 1) % BLOCK_ROWS;
 
-/** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
+/** The durable rows. */
 export interface Reads {
   readonly pets: CountedTable<Pet>;
   /** `find`: the placed order of an animal. */
   readonly orders: CountedTable<Order> & { find(petId: number): Order | undefined };
-  readonly categories: PagedTable<Category>;
-  /** `find`: by the digest of one of its secrets. */
-  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; all(): Iterable<ApiKey> };
-  /** `get` finds none whose 24 hours are over. `ofKey`: those of one API key by their ids, the oldest first. */
-  readonly replays: Pick<PagedTable<Replay>, 'size' | 'get'> & { ofKey(keyId: number): ReadonlyMap<Id, Replay> };
+  readonly categories: ReadTable<Category>;
+  /** `find`: by the digest of one of its secrets. `revision`: another number after every change of a key. */
+  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; readonly revision: number };
+  /** `get` finds none whose 24 hours are over. `ofKey`: how many an API key has, and the moment of its oldest. */
+  readonly replays: Pick<ReadTable<Replay>, 'size' | 'get'> & {
+    ofKey(keyId: number): { size: number; oldestAt: number | undefined };
+  };
+  readonly usage: ReadTable<Usage>;
 }
 
-interface WriteTable<R extends Row> {
-  /** The row as this transaction sees it, with its own changes. */
-  get(id: R['id']): R | undefined;
-  put(row: R): void;
+/** Rows as this transaction sees them, with its own changes. */
+interface WriteTable<R extends Row> extends Pick<ReadTable<R>, 'get' | 'text'> {
+  /** Returns the row as JSON. */
+  put(row: R): string;
   delete(id: R['id']): void;
-  /** Removes all rows; ids begin again at 1. */
-  clear(): void;
 }
 
 interface AddTable<R extends Row> extends WriteTable<R> {
@@ -159,13 +150,12 @@ interface AddTable<R extends Row> extends WriteTable<R> {
 
 export interface Transaction {
   readonly pets: AddTable<Pet>;
-  /** `find`: the placed order of an animal. */
-  readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
+  readonly orders: AddTable<Order> & Pick<Reads['orders'], 'find'>;
   readonly categories: WriteTable<Category>;
-  readonly keys: AddTable<ApiKey>;
-  /** `undurable`: what this batch has put, which the reads do not show yet. `pending`: an upper bound of their number, at no cost. */
-  readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[]; readonly pending: number };
-  readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
+  readonly keys: AddTable<ApiKey> & Pick<Reads['keys'], 'find'>;
+  /** `pending`: how many rows the batch has put at most; `undurable`: those rows, which the reads do not show yet. */
+  readonly replays: WriteTable<Replay> & { readonly pending: number; undurable(): readonly Replay[] };
+  readonly usage: WriteTable<Usage>;
 }
 
 export interface Store {

@@ -1,91 +1,243 @@
-/** All tables in memory, and what changes them. */
+/**
+ * All tables in memory. A row is kept as its JSON, made once when it is put: this text goes into the log, into lists and
+ * into replies. The row itself is parsed of it where somebody looks at it, which is rare.
+ */
 import {
   COUNTED,
   type Counted,
   hasEnded,
   type Id,
   type Order,
-  type Reads,
+  type Replay,
   type Row,
   type Rows,
   schemaOf,
+  TABLE_NAMES,
+  TABLES,
   type TableName,
 } from './model.ts';
-import { CountedRows, MapRows, type MemoryTable, Replays } from './rows.ts';
+import { type Page, SortedTexts } from './sorted.ts';
 
-/** A row that is put, and the row as JSON. */
+/** A row that is put, and its JSON. */
 export interface Put<R extends Row = Row> {
   readonly row: R;
   readonly text: string;
 }
 
-/** What a batch does to one table. */
-export interface TableChanges {
+/** What a batch does to one table: the rows as they now are; null: removed. */
+export interface TableChanges<R extends Row = Row> {
   readonly name: TableName;
-  /** True: all rows from before are removed first. */
-  readonly clears: boolean;
-  /** The rows as they now are; null: removed. */
-  readonly rows: ReadonlyMap<Id, Put | null>;
+  readonly rows: ReadonlyMap<R['id'], Put<R> | null>;
 }
 export type Changes = readonly TableChanges[];
 
-/** The rows that are put, as JSON, and the ids of those that are removed. */
-export function split(rows: TableChanges['rows']): { texts: string[]; removed: Id[] } {
-  const texts: string[] = [];
-  const removed: Id[] = [];
-  for (const [id, put] of rows) put ? texts.push(put.text) : removed.push(id);
-  return { texts, removed };
-}
-
-/** All rows as of one moment. */
+/** All rows as JSON, as of one moment, and the highest ids that were given. */
 export interface Snapshot {
   readonly lastIds: Readonly<Record<Counted, number>>;
-  readonly rows: { readonly [T in TableName]: readonly Rows[T][] };
+  readonly texts: Readonly<Record<TableName, readonly string[]>>;
 }
 
-export class Tables implements Reads {
-  readonly pets = new CountedRows<Rows['pets']>();
-  readonly orders = new CountedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
-  readonly categories = new MapRows<Rows['categories']>();
-  readonly keys = new CountedRows<Rows['keys'], string>(({ secrets }) => secrets.map(({ digest }) => digest));
-  readonly replays = new Replays(
-    () => this.now(),
-    (row) => this.#discount('replays', row),
-  );
-  readonly usage = new MapRows<Rows['usage']>();
+/** The length of a row in a file. */
+export const bytesOf = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text) + 1);
+
+/** What `Tables` needs of every table. */
+interface AnyTable {
+  readonly size: number;
+  text(id: Id): string | undefined;
+  texts(): string[];
+  /** Puts the row, or removes it. Returns the text that was there before. */
+  set(id: Id, put: Put | null): string | undefined;
+}
+
+const statusOf = (row: object | undefined): unknown => (row as { status?: unknown } | undefined)?.status;
+
+/** Rows can also be found by other values than their ids, each of which belongs to one row at most. */
+export class Table<R extends Row, V = never> {
+  /** The highest id that was ever given. */
+  lastId = 0;
+  /** Another number after every change. */
+  revision = 0;
+  readonly valuesOf: (row: R) => readonly V[];
+  readonly #parse: (text: string) => R;
+  readonly #rows = new SortedTexts<R['id']>();
+  /** The same texts by status: so the page of a rare status is found as quickly as any other. */
+  readonly #byStatus = new Map<unknown, SortedTexts<R['id']>>();
+  readonly #byValue = new Map<V, R>();
+
+  constructor(name: TableName, valuesOf: (row: R) => readonly V[] = () => []) {
+    this.#parse = schemaOf(name).parse as (text: string) => R;
+    this.valuesOf = valuesOf;
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  get(id: R['id']): R | undefined {
+    const text = this.#rows.get(id);
+    return text === undefined ? undefined : this.#parse(text);
+  }
+
+  /** The row as JSON. */
+  text(id: R['id']): string | undefined {
+    return this.#rows.get(id);
+  }
+
+  /** Costs no parsing: a key is looked up with every request. The same object until the row is put again. */
+  find(value: V): R | undefined {
+    return this.#byValue.get(value);
+  }
+
+  page({ after, limit, status }: { after?: R['id']; limit: number; status?: string }): Page<R['id']> {
+    const rows = status === undefined ? this.#rows : this.#byStatus.get(status);
+    return rows?.page(after, limit) ?? { texts: [], next: undefined };
+  }
+
+  /** The JSON of all rows, by ascending id. */
+  texts(): string[] {
+    return this.#rows.texts();
+  }
+
+  /** All rows as they are now. */
+  *all(): Generator<R> {
+    for (const text of this.texts()) yield this.#parse(text);
+  }
+
+  set(id: R['id'], put: Put<R> | null): string | undefined {
+    this.revision++;
+    const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
+    const before = isNew ? undefined : this.#rows.get(id);
+    if (before !== undefined) this.#removeFromIndexes(this.#parse(before), put?.row);
+    if (put === null) this.#rows.delete(id);
+    else this.#add(put);
+    if (typeof id === 'number' && id > this.lastId) this.lastId = id;
+    return before;
+  }
+
+  #add({ row, text }: Put<R>): void {
+    this.#rows.set(row.id, text);
+    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
+    const status = statusOf(row);
+    if (status === undefined) return;
+    const sameStatus = this.#byStatus.get(status) ?? new SortedTexts();
+    this.#byStatus.set(status, sameStatus);
+    sameStatus.set(row.id, text);
+  }
+
+  /** `next`: the row that takes its place. */
+  #removeFromIndexes(row: R, next: R | undefined): void {
+    for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
+    if (statusOf(row) !== statusOf(next)) this.#byStatus.get(statusOf(row))?.delete(row.id);
+  }
+}
+
+interface KeptReplay {
+  readonly text: string;
+  readonly keyId: number;
+  readonly at: number;
+}
+
+/**
+ * The replays of Idempotency-Keys, in the order in which they were put. A replay that is 24 hours old counts as absent at
+ * once, and leaves memory with a later batch. The log does not say so: whoever reads it sees that the replay has ended.
+ */
+export class Replays {
+  readonly #kept = new Map<Id, KeptReplay>();
+  readonly #byKeyId = new Map<number, Map<Id, KeptReplay>>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** With those that have ended since the last batch. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  text(id: Id): string | undefined {
+    return this.#kept.get(id)?.text;
+  }
+
+  get(id: Id): Replay | undefined {
+    const kept = this.#kept.get(id);
+    return kept && !hasEnded(kept, this.#now()) ? TABLES.replays.parse(kept.text) : undefined;
+  }
+
+  /** How many an API key has, and the moment of its oldest. */
+  ofKey(keyId: number): { size: number; oldestAt: number | undefined } {
+    const ofKey = this.#byKeyId.get(keyId) ?? new Map<Id, KeptReplay>();
+    const [oldest] = ofKey.values();
+    return { size: ofKey.size, oldestAt: oldest?.at };
+  }
+
+  /** The JSON of those that have not ended, by their moments, which is the order in which they are read again. */
+  texts(): string[] {
+    const now = this.#now();
+    const live = [...this.#kept].filter(([, kept]) => !hasEnded(kept, now));
+    return live
+      .sort(([id, { at }], [other, next]) => at - next.at || (id < other ? -1 : 1))
+      .map(([, { text }]) => text);
+  }
+
+  set(id: Id, put: Put<Replay> | null): string | undefined {
+    const before = this.#kept.get(id);
+    if (before !== undefined) this.#remove(id, before);
+    if (put !== null) this.#add(id, { text: put.text, keyId: put.row.keyId, at: put.row.at });
+    return before?.text;
+  }
+
+  /** The ids of those at the front that have ended. */
+  *ended(): Generator<Id> {
+    const now = this.#now();
+    for (const [id, kept] of this.#kept) {
+      if (!hasEnded(kept, now)) return;
+      yield id;
+    }
+  }
+
+  #add(id: Id, kept: KeptReplay): void {
+    this.#kept.set(id, kept);
+    const ofKey = this.#byKeyId.get(kept.keyId) ?? new Map<Id, KeptReplay>();
+    this.#byKeyId.set(kept.keyId, ofKey.set(id, kept));
+  }
+
+  /** So that an Idempotency-Key that is used again goes to the end. */
+  #remove(id: Id, { keyId }: KeptReplay): void {
+    this.#kept.delete(id);
+    const ofKey = this.#byKeyId.get(keyId)!;
+    ofKey.delete(id);
+    if (ofKey.size === 0) this.#byKeyId.delete(keyId);
+  }
+}
+
+export class Tables {
+  pets = new Table<Rows['pets']>('pets');
+  /** `find`: the placed order of an animal. */
+  orders = new Table<Order, number>('orders', ({ status, petId }) => (status === 'placed' ? [petId] : []));
+  categories = new Table<Rows['categories']>('categories');
+  /** `find`: by the digest of a secret. */
+  keys = new Table<Rows['keys'], string>('keys', ({ secrets }) => secrets.map(({ digest }) => digest));
+  replays = new Replays(() => this.now());
+  usage = new Table<Rows['usage']>('usage');
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
   now: () => number = () => 0;
 
   /** For code that handles all tables alike. */
-  of(name: TableName): MemoryTable<Row> {
-    return this[name];
+  of(name: TableName): AnyTable {
+    return this[name] as AnyTable;
   }
 
   /** Applies a durable batch at once: nobody reads half of it. */
-  apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows } of changes) {
-      const table = this.of(name);
-      if (clears) {
-        for (const row of table.all()) this.#discount(name, row);
-        table.clear();
-      }
-      for (const [id, put] of rows) {
-        this.#discount(name, put ? table.put(put.row) : table.delete(id));
-        if (put) this.bytes += bytesOf(put.text);
-      }
-      table.revision = batch;
-    }
-    this.replays.dropEnded();
+  apply(changes: Changes): void {
+    for (const { name, rows } of changes) for (const [id, put] of rows) this.#set(name, id, put);
   }
 
-  /** Takes rows as they were after a batch. `bytes`: their length in a file, if that is known already. */
-  load(name: TableName, rows: readonly Row[], batch: number, bytes?: number): void {
-    const table = this.of(name);
-    for (const row of rows) this.#discount(name, table.put(row));
-    this.bytes += bytes ?? rows.reduce((sum, row) => sum + bytesOfRow(name, row), 0);
-    table.revision = batch;
+  /** Before a batch is decided, so that no replay that has ended counts in it. */
+  dropEndedReplays(): void {
+    for (const id of this.replays.ended()) this.#set('replays', id, null);
   }
 
   /** A file begins: the ids up to these were given. */
@@ -93,40 +245,36 @@ export class Tables implements Reads {
     for (const name of COUNTED) this[name].lastId = lastIds[name];
   }
 
-  /** Replays that have ended are left out. */
-  snapshot(now: number): Snapshot {
-    const rows = {
-      pets: this.pets.all(),
-      orders: this.orders.all(),
-      categories: this.categories.all(),
-      keys: this.keys.all(),
-      replays: this.replays.all().filter((one) => !hasEnded(one, now)),
-      usage: this.usage.all(),
-    };
-    return { lastIds: this.lastIds, rows };
+  /** Takes the rows of other tables in place of these. The others are not used any more. */
+  replaceBy(other: Tables): void {
+    other.keys.revision += this.keys.revision + 1;
+    other.now = () => this.now();
+    const { pets, orders, categories, keys, replays, usage, bytes } = other;
+    Object.assign(this, { pets, orders, categories, keys, replays, usage, bytes });
+  }
+
+  snapshot(): Snapshot {
+    const texts = TABLE_NAMES.map((name) => [name, this.of(name).texts()] as const);
+    return { lastIds: this.lastIds, texts: Object.fromEntries(texts) as Record<TableName, string[]> };
   }
 
   get lastIds(): Record<Counted, number> {
     return { pets: this.pets.lastId, orders: this.orders.lastId, keys: this.keys.lastId };
   }
 
-  /** A row is no longer there. */
-  #discount(name: TableName, row: Row | undefined): void {
-    if (row !== undefined) this.bytes -= bytesOfRow(name, row);
+  #set(name: TableName, id: Id, put: Put | null): void {
+    const before = this.of(name).set(id, put);
+    this.bytes += bytesOf(put?.text) - bytesOf(before);
   }
 }
 
-/** The length of a row in a file. */
-export const bytesOf = (text: string): number => Buffer.byteLength(text) + 1;
-export const bytesOfRow = (name: TableName, row: Row): number => bytesOf(schemaOf(name).json(row));
-
 /** A contradiction that no transaction of the shop leaves, in words; undefined: there is none. */
-export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {
+export function contradictionIn({ orders, pets }: Pick<Tables, 'orders' | 'pets'>): string | undefined {
   const ordered = new Set<number>();
-  for (const { id, petId, status } of orders) {
-    if (status !== 'placed') continue;
+  for (const text of orders.page({ status: 'placed', limit: Number.POSITIVE_INFINITY }).texts) {
+    const { id, petId } = TABLES.orders.parse(text);
     if (ordered.has(petId)) return `two orders are placed for animal ${petId}`;
-    if (!hasPet(petId)) return `order ${id} is placed for animal ${petId}, which is missing`;
+    if (pets.text(petId) === undefined) return `order ${id} is placed for animal ${petId}, which is missing`;
     ordered.add(petId);
   }
   return undefined;

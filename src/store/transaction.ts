@@ -1,11 +1,11 @@
 /**
- * The rows as they will be when a batch is durable: what its transactions have put, over the rows of the tables. The
- * transactions run one after the other, and all of them on the same `tx`.
+ * The rows as they will be when a batch is durable. Its transactions run one after the other. Each has its own changes,
+ * over those of the batch so far, over the rows of the tables; when it ends, they become the batch's. One that throws has
+ * changed nothing: its changes are forgotten with it.
  */
-import { type Id, type Row, type Rows, StoreError, TABLES, type TableName, type Transaction } from './model.ts';
-import type { CountedRow, CountedRows, MemoryTable } from './rows.ts';
-import type { TableSchema } from './schema.ts';
-import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
+import { COUNTED, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import type { Schema } from './schema.ts';
+import { bytesOf, type Changes, type Put, type Table, type TableChanges, type Tables } from './tables.ts';
 
 /**
  * The most bytes that one transaction puts. A batch that is almost full (`FULL_BATCH_BYTES`) still takes a transaction
@@ -13,21 +13,13 @@ import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from 
  */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
-/** A new row counts against the maximum of the store in every table. In these, a row that becomes longer counts too. */
-const GROWING: readonly TableName[] = ['pets', 'categories'];
-/** A full store still takes a transaction that changes a row of these: so orders can be closed, and keys revoked. */
-const CHANGED_WHEN_FULL: readonly TableName[] = ['orders', 'keys', 'usage'];
-
 export class Draft {
   /** The bytes of all rows that were put, as JSON. */
   bytes = 0;
-  /** The bytes that count against the maximum. */
-  addedBytes = 0;
-  /** True if the transaction that runs is taken although the store is full. */
-  isTakenWhenFull = false;
-  /** What undoes each change of the batch, the oldest first. */
-  readonly undo: (() => void)[] = [];
-  readonly #drafts: { readonly [T in TableName]: DraftTable<Rows[T]> } & Transaction;
+  /** The bytes by which the rows have become more. */
+  #growth = 0;
+  readonly #drafts: readonly TableDraft<Row>[];
+  readonly #tx: Transaction;
   readonly #tables: Tables;
   readonly #maxBytes: number;
 
@@ -35,164 +27,165 @@ export class Draft {
   constructor(tables: Tables, maxBytes = Number.POSITIVE_INFINITY) {
     this.#tables = tables;
     this.#maxBytes = maxBytes;
-    this.#drafts = {
-      pets: new CountedDraft('pets', TABLES.pets, tables.pets, this),
-      orders: new CountedDraft('orders', TABLES.orders, tables.orders, this),
-      categories: new DraftTable('categories', TABLES.categories, tables.categories, this),
-      keys: new CountedDraft('keys', TABLES.keys, tables.keys, this),
-      replays: new DraftTable('replays', TABLES.replays, tables.replays, this),
-      usage: new DraftTable('usage', TABLES.usage, tables.usage, this),
-    };
+    this.#drafts = TABLE_NAMES.map((name) => new TableDraft(name, tables[name] as unknown as Table<Row, unknown>));
+    this.#tx = Object.fromEntries(this.#drafts.map((draft) => [draft.name, draft])) as unknown as Transaction;
   }
 
-  /** Runs the work. If it throws, or there is no room for what it has put, its changes are undone. */
+  /** Runs the work. If it throws, or there is no room for what it has put, its changes are forgotten. */
   run<T>(work: (tx: Transaction) => T): T {
-    const { bytes, addedBytes } = this;
-    const { length } = this.undo;
-    this.isTakenWhenFull = false;
     try {
-      const result = work(this.#drafts);
+      const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-      if (this.bytes - bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      const isOver = this.addedBytes > addedBytes && this.#tables.bytes + this.addedBytes > this.#maxBytes;
-      if (isOver && !this.isTakenWhenFull) {
+      const sizes = this.#drafts.map((draft) => draft.sizes());
+      const bytes = sizes.reduce((sum, size) => sum + size.bytes, 0);
+      if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
+      const growth = sizes.reduce((sum, size) => sum + size.growth, 0);
+      const isOver = growth > 0 && this.#tables.bytes + this.#growth + growth > this.#maxBytes;
+      if (isOver && !sizes.some(({ mayPass }) => mayPass)) {
         const mb = Math.floor(this.#maxBytes / 2 ** 20);
         throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
       }
+      for (const draft of this.#drafts) draft.keep();
+      this.bytes += bytes;
+      this.#growth += growth;
       return result;
-    } catch (error) {
-      for (const undo of this.undo.splice(length).reverse()) undo();
-      this.bytes = bytes;
-      this.addedBytes = addedBytes;
-      throw error;
+    } finally {
+      for (const draft of this.#drafts) draft.forget();
     }
   }
 
   /** True once a transaction has changed something. What later ones see of it is lost if the batch is. */
   get hasChanges(): boolean {
-    return this.undo.length > 0;
+    return this.#drafts.some(({ rows }) => rows.size > 0);
   }
 
   get changes(): Changes {
-    return Object.values(this.#drafts).filter(({ clears, rows }) => clears || rows.size > 0);
+    return this.#drafts.filter(({ rows }) => rows.size > 0);
   }
 }
 
-class DraftTable<R extends Row> implements TableChanges {
-  readonly name: TableName;
-  clears = false;
-  rows = new Map<Id, Put<R> | null>();
-  protected readonly schema: TableSchema<R>;
-  protected readonly draft: Draft;
-  readonly #table: MemoryTable<R>;
+/** What a transaction puts into a table counts so much. */
+interface Sizes {
+  readonly bytes: number;
+  /** What is added by that; below zero if rows have become shorter, or were removed. */
+  readonly growth: number;
+  /** True if the transaction is taken although the store is full. */
+  readonly mayPass: boolean;
+}
 
-  constructor(name: TableName, schema: TableSchema<R>, table: MemoryTable<R>, draft: Draft) {
+const NOTHING: Sizes = { bytes: 0, growth: 0, mayPass: false };
+
+/** One table, as a transaction sees and changes it. */
+export class TableDraft<R extends Row> implements TableChanges<R> {
+  readonly name: TableName;
+  /** What the transactions before this one in the batch have changed. */
+  readonly rows = new Map<R['id'], Put<R> | null>();
+  /** What this transaction has changed. */
+  readonly #own = new Map<R['id'], Put<R> | null>();
+  readonly #table: Table<R, unknown>;
+  readonly #schema: Schema<R>;
+  #lastId: number;
+  #keptLastId: number;
+
+  constructor(name: TableName, table: Table<R, unknown>) {
     this.name = name;
-    this.schema = schema;
-    this.draft = draft;
     this.#table = table;
+    this.#schema = schemaOf(name) as unknown as Schema<R>;
+    this.#lastId = this.#keptLastId = table.lastId;
   }
 
   get(id: R['id']): R | undefined {
-    const put = this.rows.get(id);
-    if (put !== undefined) return put?.row;
-    return this.clears ? undefined : this.#table.get(id);
+    const put = this.#changed(id);
+    return put === undefined ? this.#table.get(id) : put?.row;
   }
 
+  /** The row as JSON. */
+  text(id: R['id']): string | undefined {
+    const put = this.#changed(id);
+    return put === undefined ? this.#table.text(id) : put?.text;
+  }
+
+  /** As `Table.find`. Looks at all rows that the batch has changed: 80 ms for a full queue that all put and look. */
+  find(value: unknown): R | undefined {
+    for (const id of [...this.#own.keys(), ...this.rows.keys()]) {
+      const row = this.#changed(id)?.row;
+      if (row !== undefined && this.#table.valuesOf(row).includes(value)) return row;
+    }
+    const durable = this.#table.find(value);
+    return durable === undefined || this.#changed(durable.id) !== undefined ? undefined : durable;
+  }
+
+  /** How many rows the batch has put, at most. */
   get pending(): number {
-    return this.rows.size;
+    return this.#own.size + this.rows.size;
   }
 
+  /** Those rows, which the reads do not show yet. */
   undurable(): R[] {
-    return [...this.rows.values()].flatMap((put) => put?.row ?? []);
+    return [...this.rows.values(), ...this.#own.values()].flatMap((put) => put?.row ?? []);
   }
 
-  put(given: R): void {
-    const row = this.schema.read({ ...given });
-    this.set(row.id, row);
+  /** Returns its JSON. */
+  put(row: R): string {
+    if (COUNTED_NAMES.has(this.name) && this.text(row.id) === undefined)
+      throw new Error(`${this.name} ${row.id}: only add gives an id`);
+    return this.#put(row).text;
   }
 
-  delete(id: R['id']): void {
-    if (this.get(id) !== undefined) this.set(id, undefined);
-  }
-
-  clear(): void {
-    const { rows, clears } = this;
-    this.draft.undo.push(() => {
-      this.rows = rows;
-      this.clears = clears;
-    });
-    if (!clears) for (const row of this.#table.all()) this.draft.addedBytes -= this.#bytesOf(row);
-    this.rows = new Map();
-    this.clears = true;
-  }
-
-  protected set(id: R['id'], row: R | undefined): void {
-    const { rows } = this;
-    const before = rows.get(id);
-    this.draft.undo.push(() => {
-      if (before === undefined) rows.delete(id);
-      else rows.set(id, before);
-    });
-    const put = row ? { row, text: this.schema.json(row) } : null;
-    if (put) this.#countBytes(id, bytesOf(put.text));
-    rows.set(id, put);
-  }
-
-  /** Before the row is put: `bytes` is its new length. */
-  #countBytes(id: R['id'], bytes: number): void {
-    const { draft, name } = this;
-    const before = this.get(id);
-    draft.bytes += bytes;
-    if (before === undefined) draft.addedBytes += bytes;
-    else if (GROWING.includes(name)) draft.addedBytes += bytes - this.#bytesOf(before);
-    if (before !== undefined && CHANGED_WHEN_FULL.includes(name)) draft.isTakenWhenFull = true;
-  }
-
-  #bytesOf(row: R): number {
-    return bytesOf(this.schema.json(row));
-  }
-}
-
-/** A table whose ids the store gives. */
-class CountedDraft<R extends CountedRow, V> extends DraftTable<R> {
-  readonly #table: CountedRows<R, V>;
-  #lastId: number;
-
-  constructor(name: TableName, schema: TableSchema<R>, table: CountedRows<R, V>, draft: Draft) {
-    super(name, schema, table, draft);
-    this.#table = table;
-    this.#lastId = table.lastId;
-  }
-
-  /** Looks at all rows that the batch has put: 80 ms for a full queue of transactions that all put and look. */
-  find(value: V): R | undefined {
-    for (const put of this.rows.values()) if (put && this.#table.valuesOf(put.row).includes(value)) return put.row;
-    const found = this.clears ? undefined : this.#table.find(value);
-    return found === undefined || this.rows.has(found.id) ? undefined : found;
-  }
-
-  override put(given: R): void {
-    if (this.get(given.id) === undefined) throw new Error(`${this.name} ${given.id}: only add gives an id`);
-    super.put(given);
-  }
-
+  /** Puts a row with the next id, and returns it. */
   add(given: Omit<R, 'id'>): R {
-    const id = this.#lastId + 1;
-    const row = this.schema.read({ id, ...given }); // for speed: with `id` last, this would take ten times as long
-    this.set(id, row);
-    this.#setLastId(id);
+    const { row } = this.#put({ id: this.#lastId + 1, ...given } as R); // `id` first: with it last, V8 takes ten times as long
+    this.#lastId++;
     return row;
   }
 
-  override clear(): void {
-    super.clear();
-    this.#setLastId(0);
+  delete(id: R['id']): void {
+    if (this.text(id) !== undefined) this.#own.set(id, null);
   }
 
-  #setLastId(id: number): void {
-    const before = this.#lastId;
-    this.draft.undo.push(() => (this.#lastId = before));
-    this.#lastId = id;
+  /** What this transaction would add to the batch. */
+  sizes(): Sizes {
+    if (this.#own.size === 0) return NOTHING;
+    let [bytes, growth, mayPass] = [0, 0, false];
+    for (const [id, put] of this.#own) {
+      const kept = this.rows.get(id);
+      const before = kept === undefined ? this.#table.text(id) : kept?.text;
+      bytes += bytesOf(put?.text);
+      growth += bytesOf(put?.text) - bytesOf(before);
+      if (before !== undefined && CHANGED_WHEN_FULL.has(this.name)) mayPass = true;
+    }
+    return { bytes, growth: this.name === 'usage' ? 0 : growth, mayPass };
+  }
+
+  /** The transaction has ended well: the next ones see what it has changed. */
+  keep(): void {
+    for (const [id, put] of this.#own) this.rows.set(id, put);
+    this.#keptLastId = this.#lastId;
+  }
+
+  /** What was not kept is gone. */
+  forget(): void {
+    if (this.#own.size > 0) this.#own.clear(); // to clear an empty Map is not free
+    this.#lastId = this.#keptLastId;
+  }
+
+  #put(given: R): Put<R> {
+    const row = this.#schema.read(given);
+    const put = { row, text: this.#schema.json(row) };
+    this.#own.set(row.id, put);
+    return put;
+  }
+
+  /** Undefined: the batch has not changed it. Null: removed. */
+  #changed(id: R['id']): Put<R> | null | undefined {
+    const own = this.#own.get(id);
+    return own === undefined ? this.rows.get(id) : own;
   }
 }
+
+const COUNTED_NAMES: ReadonlySet<TableName> = new Set<TableName>(COUNTED);
+/**
+ * A full store refuses what makes it grow: a new row, or one that becomes longer. It still takes a transaction that changes
+ * a row of these, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
+ */
+const CHANGED_WHEN_FULL: ReadonlySet<TableName> = new Set<TableName>(['orders', 'keys']);

@@ -7,11 +7,11 @@ import { encodeLine } from '../../src/store/log-format.ts';
 import type { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { below, seeded } from '../random.ts';
-import { newKey, randomWork } from '../store/plain-model.ts';
+import { newKey, PLACED_AT, randomWork } from '../store/plain-model.ts';
 import { contentOf, contentOn, quiet } from './life.ts';
 import { DIR, SimDisk } from './sim-disk.ts';
 
-const FILE = 'store-000002.jsonl';
+const FILE = 'store.jsonl';
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const BATCHES = 4;
 const FLIPS = 600 * Number(process.env.FAULTS_SCALE ?? 1);
@@ -142,7 +142,7 @@ describe('a damaged file', () => {
     const { bytes } = written;
     const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;
     const line = (name: string) =>
-      encodeLine(JSON.stringify({ batch, at: 1, categories: [{ id: 1, name }] })) as Buffer;
+      encodeLine(JSON.stringify({ batch, at: 1, rows: { categories: [{ id: 1, name }] } }));
     const missing = SECTOR_BYTES - ((bytes.length + line('').length) % SECTOR_BYTES);
     const full = Buffer.concat([bytes, line('x'.repeat(missing)), Buffer.alloc(2 * SECTOR_BYTES)]);
     full[bytes.length + 30] ^= 1;
@@ -152,29 +152,35 @@ describe('a damaged file', () => {
   test('lines with a right checksum and make no sense are refused in words', async () => {
     const { bytes, contents } = written;
     const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;
-    const line = (members: object) => encodeLine(JSON.stringify({ batch, at: 1, ...members }));
+    const line = (members: object) => encodeLine(JSON.stringify({ batch, at: 1, rows: {}, ...members }));
     const pet = { id: 900, name: 'Rex', categoryId: 1, status: 'sold' };
-    const placed = { petId: 900, status: 'placed', placedAt: 1 };
+    const placed = { petId: 900, status: 'placed', placedAt: PLACED_AT };
     const nonsense: [object, RegExp][] = [
       [{ batch: batch + 1 }, /stands where/],
       [{ at: -1 }, /must be an integer/],
       [{ at: 9e15 }, /must be an integer/],
+      [{ rows: undefined }, /must be an object/],
+      [{ rows: [pet] }, /must be an object/],
+    ];
+    const nonsenseRows: [object, RegExp][] = [
       [{ horses: [] }, /table that is unknown/],
       [{ pets: pet }, /where a list belongs/],
       [{ pets: null }, /where a list belongs/],
-      [{ clear: ['pets'], pets: null }, /where a list belongs/],
-      [{ gone: 5 }, /"gone" must be an object/],
-      [{ pets: [null] }, /a row must be an object/],
+      [{ pets: [null] }, /must be an object/],
+      [{ pets: [[pet]] }, /must be an object/],
       [{ pets: [{ ...pet, categoryId: '9223372036854775808' }] }, /categoryId must be/],
-      [{ pets: [{ ...pet, categoryId: 2 ** 60 }] }, /categoryId must be/],
+      [{ pets: [{ ...pet, categoryId: 1e300 }] }, /categoryId must be/],
       [{ pets: [{ ...pet, status: 'lost' }] }, /status must be/],
       [{ pets: [{ ...pet, color: 'red' }] }, /color is unknown/],
       [{ pets: [{ id: 1 }] }, /name must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets a row must be/],
-      [{ gone: { pets: ['x'] } }, /must be an integer/],
+      [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets must be an object/],
+      [{ pets: ['x'] }, /must be an integer/],
+      [{ orders: [{ id: 900, ...placed, placedAt: 1 }] }, /placedAt must be a text/],
+      [{ orders: [{ id: 900, ...placed, placedAt: 'yesterday' }] }, /placedAt must be a text/],
       [{ orders: [{ id: 900, ...placed }] }, /order 900 is placed for animal 900, which is missing/],
       [{ pets: [pet], orders: [900, 901].map((id) => ({ id, ...placed })) }, /two orders are placed for animal 900/],
     ];
+    nonsense.push(...nonsenseRows.map(([rows, what]): [object, RegExp] => [{ rows }, what]));
     for (const [members, what] of nonsense) {
       const disk = written.disk.copy();
       disk.put(FILE, Buffer.concat([bytes, line(members)]));

@@ -1,6 +1,7 @@
 /** Random lives of a store on a simulated disk, with each moment at which it could crash. */
 import { createHash } from 'node:crypto';
 import type { MemoryLimiter } from '../../src/access/memory-limiter.ts';
+import { NoStoreError } from '../../src/store/engine.ts';
 import { Directory } from '../../src/store/file/directory.ts';
 import { openFileStore, readStore } from '../../src/store/file/store.ts';
 import { rowLines } from '../../src/store/log-format.ts';
@@ -30,7 +31,7 @@ export interface Moment {
 /** All rows and counters, as a short text. */
 export function contentOf(tables: Tables): string {
   const hash = createHash('sha1').update(JSON.stringify(tables.lastIds));
-  for (const line of rowLines(tables.snapshot(0))) hash.update(line);
+  for (const line of rowLines(tables.snapshot())) hash.update(line);
   return hash.digest('hex');
 }
 
@@ -39,8 +40,10 @@ export async function contentOn(disk: SimDisk): Promise<string> {
   const tables = new Tables();
   const slow = disk.slowness;
   disk.slowness = undefined;
-  const isNew = !disk.list().some((name) => name === 'LOCK' || name.endsWith('.jsonl'));
-  if (!isNew) await readStore(await Directory.open(disk, DIR, { readOnly: true }), tables);
+  const directory = await Directory.open(disk, DIR, { readOnly: true }).catch((error) => {
+    if (!(error instanceof NoStoreError)) throw error;
+  });
+  if (directory) await readStore(directory, tables);
   disk.slowness = slow;
   return contentOf(tables);
 }

@@ -120,6 +120,7 @@ export class SimDisk implements Disk {
   async rename(from: string, to: string): Promise<void> {
     await this.#call('rename', () => {
       const file = this.names.get(basename(from))!;
+      this.room += this.names.get(basename(to))?.now.length ?? 0;
       this.#rename([
         [basename(from), undefined],
         [basename(to), file],

@@ -8,7 +8,7 @@ import { writeBackup } from '../../src/operator/data.ts';
 import { injected, whyNoStrace } from '../program.ts';
 import { ANIMAL, isRoot, NOBODY, workplace } from './workplace.ts';
 
-const STORE_FILE = 'data/store-000001.jsonl';
+const STORE_FILE = 'data/store.jsonl';
 /** A reader that is gone before anything is written: its end of the pipe is closed. */
 const UNREAD = 'exec > >(exec true); wait $!';
 
@@ -131,7 +131,7 @@ test('a restore whose disk fails when all is there says so, and not that the dis
     const ran = await injected(`fsync:error=EIO:when=${n}`, ['restore', 'b', '--data', 'new'], { cwd });
     if (!ran.wasHit) break;
     assert.deepEqual([ran.exit, ran.stdout], [1, ''], ran.stderr);
-    const isThere = existsSync(at('new/store-000001.jsonl'));
+    const isThere = existsSync(at('new/store.jsonl'));
     assert.equal(/^new holds the whole backup, but may lose it .*verify/.test(ran.stderr), isThere, ran.stderr);
     if (!isThere) continue;
     whole++;
@@ -164,7 +164,7 @@ test('damage is refused with exit 3 by every command that reads, with file and o
   for (const line of ['serve --port 0', 'verify', 'backup c', 'compact']) {
     const { exit, stdout, stderr } = await run(line);
     assert.deepEqual([exit, stdout], [3, ''], `${line}: ${stderr}`);
-    assert.match(stderr, /store-000001\.jsonl\b.*\boffset \d+/, line);
+    assert.match(stderr, /store\.jsonl\b.*\boffset \d+/, line);
     assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
   }
   assert.equal(await readFile(at(STORE_FILE), 'utf8'), damaged, 'nothing was changed');
@@ -185,10 +185,7 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
   await writeFile(at('there'), 'x');
   assert.equal((await run('backup there')).stderr, 'there exists already: name another file\n');
   assert.match((await run('backup none/b')).stderr, /^none\/b: no such file or directory\n$/);
-  assert.match(
-    (await run('backup data/store-000002.jsonl')).stderr,
-    /^data\/store-000002\.jsonl is in a data directory/,
-  );
+  assert.match((await run('backup data/other.jsonl')).stderr, /^data\/other\.jsonl is in a data directory/);
   for (const fault of [
     'fsync:error=EIO:when=1',
     'link:error=EIO:when=1',

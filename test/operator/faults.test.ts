@@ -68,7 +68,7 @@ test('a file that cannot be read is named: that of the store, of a backup, or of
   await done('backup b');
   await writeFile(at('in'), '{"name":"Rex","categoryId":1}\n');
   for (const [line, call, file] of [
-    ['verify', 'pread64', 'data/store-000001.jsonl'],
+    ['verify', 'pread64', 'data/store.jsonl'],
     ['restore b --data new', 'read', 'b'],
     ['import in', 'read', 'in'],
   ]) {

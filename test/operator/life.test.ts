@@ -11,7 +11,7 @@ import { SetClock } from '../clock.ts';
 import { freePort, standingStillUntil } from '../program.ts';
 import { ANIMAL, workplace } from './workplace.ts';
 
-const STORE_FILE = 'store-000001.jsonl';
+const STORE_FILE = 'store.jsonl';
 
 const SEED = `{"categories":[{"id":1,"name":"Dogs"}],
   "pets":[{"name":"Rex","categoryId":9007199254740993},{"name":"Bo","categoryId":1,"status":"sold"}]}`;

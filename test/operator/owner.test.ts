@@ -57,7 +57,7 @@ test('a directory that others can write is refused by every command, with what t
 test('a file or socket in it that is a link is refused', async (t) => {
   const place = await storeAt(t);
   const { at } = place;
-  for (const name of ['admin.sock', 'store-000002.jsonl']) {
+  for (const name of ['admin.sock', 'store.jsonl.tmp']) {
     await symlink('../whole', at(`data/${name}`));
     assert.match(await refusal(place, 'serve --port 0'), / is a link: /, name);
     await rm(at(`data/${name}`));

@@ -3,9 +3,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DAY_MS } from '../../src/clock.ts';
 import type { Engine, EngineOptions, Proof } from '../../src/store/engine.ts';
-import type { Id, Order, Row, StoreError, TableName } from '../../src/store/model.ts';
+import {
+  type Id,
+  type Order,
+  type Page,
+  type Row,
+  type StoreError,
+  schemaOf,
+  type TableName,
+} from '../../src/store/model.ts';
 import { below, choose, type Random, seeded } from '../random.ts';
-import { INT64S, newKey, newReplay, PlainStore, randomWork, STATUSES } from './plain-model.ts';
+import { INT64S, newKey, newReplay, PLACED_AT, PlainStore, randomWork, STATUSES } from './plain-model.ts';
 
 /** Where one store is, over restarts. */
 export interface Place {
@@ -43,6 +51,13 @@ export async function backedUp(engine: Pick<Engine, 'backup'>): Promise<{ pieces
     if (done) return { pieces, proof: value };
     pieces.push(value);
   }
+}
+
+/** The rows of a page, as a plain model gives them. */
+export function rowsOf(name: TableName, { texts, next }: Page<Id>): { items: Row[]; more: boolean } {
+  const items = texts.map(schemaOf(name).parse);
+  if (next !== undefined) assert.equal(next, items.at(-1)?.id);
+  return { items, more: next !== undefined };
 }
 
 export async function* streamed(pieces: Uint8Array[]): AsyncGenerator<Uint8Array> {
@@ -130,7 +145,7 @@ export function storeContract(under: EngineUnderTest): void {
       for (let run = 0; run < 2; run++) {
         const { read } = engine.store;
         assert.deepEqual(
-          read.categories.page({ limit: 99 }).items.map(({ id }) => id),
+          rowsOf('categories', read.categories.page({ limit: 99 })).items.map(({ id }) => id),
           [...INT64S].sort((a, b) => (a < b ? -1 : 1)),
         );
         for (const [index, id] of INT64S.entries()) assert.equal(read.pets.get(index + 1)?.categoryId, id);
@@ -144,7 +159,7 @@ export function storeContract(under: EngineUnderTest): void {
 
     test('finds the placed order of an animal as the transaction leaves it', async () => {
       const engine = await (await under.newPlace()).open();
-      const place = (petId: number) => ({ petId, status: 'placed' as const, placedAt: 1 });
+      const place = (petId: number) => ({ petId, status: 'placed' as const, placedAt: PLACED_AT });
       const found = await engine.store.write((tx) => {
         const order = tx.orders.add(place(1));
         const before = [tx.orders.find(1)?.id, tx.orders.find(2)];
@@ -155,16 +170,16 @@ export function storeContract(under: EngineUnderTest): void {
       await engine.store.write((tx) => tx.orders.add(place(1)));
       const later = await engine.store.write((tx) => {
         const durable = tx.orders.find(1)?.id;
-        tx.orders.clear();
-        const cleared = tx.orders.find(1);
+        tx.orders.delete(2);
+        const removed = tx.orders.find(1);
         tx.orders.add(place(2));
-        return [durable, cleared, tx.orders.find(2)?.id];
+        return [durable, removed, tx.orders.find(2)?.id];
       });
-      assert.deepEqual(later, [2, undefined, 1]);
+      assert.deepEqual(later, [2, undefined, 3]);
       await engine.close();
     });
 
-    test('never gives an id again, whatever was removed; after clear() they begin at 1', async () => {
+    test('never gives an id again, whatever was removed', async () => {
       const place = await under.newPlace();
       let engine = await place.open();
       await engine.store.write((tx) => [tx.pets.add(rex), tx.pets.add(rex), tx.pets.add(rex), tx.pets.add(rex)]);
@@ -180,19 +195,12 @@ export function storeContract(under: EngineUnderTest): void {
         engine = await place.open();
         const { pets } = engine.store.read;
         assert.deepEqual([pets.size, pets.lastId, pets.get(2), pets.get(4)], [2, 5, undefined, undefined]);
-        assert.deepEqual(pets.page({ after: 1, limit: 9 }), { items: [{ id: 3, ...rex }], more: false });
+        assert.deepEqual(rowsOf('pets', pets.page({ after: 1, limit: 9 })), {
+          items: [{ id: 3, ...rex }],
+          more: false,
+        });
       }
       assert.equal((await engine.store.write((tx) => tx.pets.add(rex))).id, 6);
-      const ids = await engine.store.write((tx) => {
-        tx.pets.clear();
-        const first = tx.pets.add(rex).id;
-        assert.equal(tx.pets.get(3), undefined);
-        return [first, tx.pets.add(rex).id];
-      });
-      assert.deepEqual(ids, [1, 2]);
-      await engine.close();
-      engine = await place.open();
-      assert.deepEqual([engine.store.read.pets.size, engine.store.read.pets.lastId], [2, 2]);
       await engine.close();
     });
 
@@ -216,7 +224,6 @@ export function storeContract(under: EngineUnderTest): void {
           tx.pets.put({ id: 1, ...rex, name: 'changed' });
           tx.categories.put({ id: 7, name: 'new' });
           tx.pets.delete(1);
-          tx.pets.clear();
           tx.pets.add({ ...rex, ...wrong } as never);
         });
         await assert.rejects(add, /must be|is unknown/, JSON.stringify(Object.keys(wrong)));
@@ -232,7 +239,7 @@ export function storeContract(under: EngineUnderTest): void {
       // Too late to change anything.
       const tx = await store.write((tx) => tx);
       tx.categories.put({ id: 1, name: 'late' });
-      assert.deepEqual(store.read.pets.page({ limit: 9 }).items, [{ id: 1, ...rex }]);
+      assert.deepEqual(rowsOf('pets', store.read.pets.page({ limit: 9 })).items, [{ id: 1, ...rex }]);
       assert.equal(store.read.categories.size, 0);
       assert.equal((await store.write((tx) => tx.pets.add(rex))).id, 2);
       await engine.close();
@@ -251,8 +258,8 @@ export function storeContract(under: EngineUnderTest): void {
         const { replays } = engine.store.read;
         assert.equal(replays.get(old.id), undefined);
         assert.deepEqual(replays.get(live.id), live);
-        const ofKey = replays.ofKey(1);
-        assert.deepEqual([...ofKey.values()], [live]);
+        await engine.store.write((tx) => tx.usage.delete(1)); // what has ended leaves with a batch
+        assert.deepEqual(replays.ofKey(1), { size: 1, oldestAt: live.at });
         assert.deepEqual(replays.ofKey(3).size, 0);
         await engine.close();
         engine = await place.open();
@@ -316,10 +323,14 @@ function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Ra
   assert.deepEqual(read.keys.get(id), row('keys', id));
   const replay = `addPet k${1 + (id % 3)} once-${id}`;
   assert.deepEqual(read.replays.get(replay), row('replays', replay));
-  assert.deepEqual(read.pets.page({ after: id, limit, status }), plain.page('pets', id, limit, status));
-  assert.deepEqual(read.orders.page({ limit }), plain.page('orders', undefined, limit));
+  const page = read.pets.page({ after: id, limit, status });
+  assert.deepEqual(rowsOf('pets', page), plain.page('pets', id, limit, status));
+  assert.deepEqual(rowsOf('orders', read.orders.page({ limit })), plain.page('orders', undefined, limit));
   const after = random() < 0.5 ? big : undefined;
-  assert.deepEqual(read.categories.page({ after, limit }), plain.page('categories', after, limit));
+  assert.deepEqual(
+    rowsOf('categories', read.categories.page({ after, limit })),
+    plain.page('categories', after, limit),
+  );
   assert.deepEqual([...read.keys.all()], plain.page('keys', undefined, Number.POSITIVE_INFINITY).items);
   for (const name of ['pets', 'orders', 'keys'] as const) assert.equal(read[name].lastId, plain.lastIds[name]);
   for (const name of ['pets', 'orders', 'keys', 'categories', 'replays'] as const) {
@@ -327,6 +338,5 @@ function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Ra
   }
   const keyId = 1 + below(random, 3);
   const ofKey = [...plain.tables.replays.values()].filter((replay) => (replay as { keyId: number }).keyId === keyId);
-  const sorted = (rows: Iterable<Row>) => [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
-  assert.deepEqual(sorted(read.replays.ofKey(keyId).values()), sorted(ofKey));
+  assert.equal(read.replays.ofKey(keyId).size, ofKey.length);
 }

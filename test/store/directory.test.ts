@@ -28,7 +28,7 @@ async function newStore(dir: string): Promise<string> {
   await engine.store.write((tx) => tx.pets.add(rex));
   await engine.compact();
   await engine.close();
-  return join(dir, 'store-000002.jsonl');
+  return join(dir, 'store.jsonl');
 }
 
 /** Refused by who writes and by who reads, with these words, and nothing has changed. */
@@ -85,47 +85,13 @@ test('a missing, an empty, a cut or a foreign file is refused by name, and so is
   await engine.close();
 });
 
-test('a file that the program has not named is refused; one that a crash has left is removed', async (t) => {
+test('a next file that a crash has left is removed; whatever else lies there stays', async (t) => {
   const dir = temporary(t);
   const file = await newStore(dir);
-  for (const name of ['store-000003.jsonl', 'store-000009.jsonl', 'store-7.jsonl', 'store-000002.jsonl.bak']) {
-    const strange = join(dir, name);
-    fs.copyFileSync(file, strange);
-    await refused(dir, new RegExp(name), DamagedError);
-    fs.rmSync(strange);
-  }
-  for (const name of ['store-000001.jsonl', 'store-000003.jsonl.tmp']) fs.copyFileSync(file, join(dir, name));
+  const others = ['store-000007.jsonl', 'store.jsonl.bak', 'store.jsonl.tmp'];
+  for (const name of others) fs.copyFileSync(file, join(dir, name));
   await (await openFileStore(dir, options)).close();
-  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000002.jsonl']);
-});
-
-test('where an old LOCK and its file were put back, nothing is lost; a next file of another store is refused', async (t) => {
-  const dir = temporary(t);
-  const old = await newStore(dir);
-  const lock = join(dir, 'LOCK');
-  const [oldBytes, oldLock] = [fs.readFileSync(old), fs.readFileSync(lock)];
-  const engine = await openFileStore(dir, options);
-  await engine.compact();
-  await engine.store.write((tx) => tx.pets.add(rex));
-  await engine.close();
-  const newer = join(dir, 'store-000003.jsonl');
-  fs.writeFileSync(old, oldBytes, { mode: 0o600 });
-  fs.writeFileSync(lock, oldLock);
-  const otherDir = temporary(t);
-  const other = await openFileStore(otherDir, options);
-  await other.compact();
-  await other.compact();
-  await other.close();
-  const newest = fs.readFileSync(newer);
-  fs.copyFileSync(join(otherDir, 'store-000003.jsonl'), newer);
-  await refused(dir, /store-000003.jsonl: it is of another store/);
-  fs.truncateSync(newer, 99);
-  await refused(dir, /store-000003.jsonl, offset 0: it does not begin/);
-  fs.writeFileSync(newer, newest);
-  const again = await openFileStore(dir, options);
-  assert.equal(again.store.read.pets.size, 2);
-  await again.close();
-  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000003.jsonl']);
+  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000007.jsonl', 'store.jsonl', 'store.jsonl.bak']);
 });
 
 test('a restore into an empty store is whole if a crash comes before its LOCK', async (t) => {
@@ -139,23 +105,25 @@ test('a restore into an empty store is whole if a crash comes before its LOCK', 
   await engine.close();
 });
 
-test('a renamed file is told as such, and LOCK that was lost or destroyed keeps nobody from the store', async (t) => {
+test('LOCK that was lost or destroyed keeps nobody from the store, and is written anew', async (t) => {
   const dir = temporary(t);
   const file = await newStore(dir);
   const lock = join(dir, 'LOCK');
+  const bytes = fs.readFileSync(lock);
   for (const ruin of [
     () => fs.rmSync(lock),
     () => fs.truncateSync(lock),
-    () => fs.writeFileSync(lock, 'x'.repeat(512)),
+    () => fs.writeFileSync(lock, Buffer.alloc(bytes.length)),
+    () => fs.writeFileSync(lock, 'x'.repeat(bytes.length)),
   ]) {
     ruin();
     const engine = await openFileStore(dir, options);
     assert.equal(engine.store.read.pets.size, 1);
     await engine.close();
+    assert.deepEqual(fs.readFileSync(lock), bytes);
   }
-  fs.truncateSync(lock);
-  fs.renameSync(file, join(dir, 'store-000005.jsonl'));
-  await refused(dir, /says that it is store-000002/, DamagedError);
+  fs.renameSync(file, `${file}.old`);
+  await refused(dir, /store.jsonl: the file is missing/, DamagedError);
 });
 
 test('a LOCK that names no store is no store, and is left as it is', async (t) => {
@@ -172,57 +140,39 @@ test('a LOCK that names no store is no store, and is left as it is', async (t) =
   // As databases leave it beside their own files.
   fs.truncateSync(lock);
   fs.writeFileSync(join(dir, 'photo.jpg'), 'x');
-  await refused(dir, /holds no store, but "photo.jpg"/);
+  await refused(dir, /holds no store, but "photo.jpg"|there is no store/);
   assert.equal(fs.statSync(dir).mode & 0o777, 0o755);
   fs.rmSync(join(dir, 'photo.jpg'));
   await (await openFileStore(dir, options)).close();
 });
 
-test('no file of another store is removed, also where LOCK is missing or destroyed', async (t) => {
+test('a file of another store is refused, and neither removed nor replaced', async (t) => {
   const [dir, otherDir] = [temporary(t), temporary(t)];
   const own = await newStore(dir);
-  const lock = join(dir, 'LOCK');
   const strange = fs.readFileSync(await newStore(otherDir));
-  const [lockBytes, ownBytes] = [fs.readFileSync(lock), fs.readFileSync(own)];
-  const flipped = Buffer.from(lockBytes);
-  flipped[30] ^= 1;
-  for (const ruin of [() => fs.truncateSync(lock), () => fs.writeFileSync(lock, flipped)]) {
-    for (const name of ['store-000001.jsonl', 'store-000003.jsonl', 'store-000009.jsonl']) {
-      ruin();
-      fs.writeFileSync(join(dir, name), strange, { mode: 0o600 });
-      await refused(dir, new RegExp(`${dir}: .*unknown which is the store: .*${name}`), DamagedError);
-      assert.deepEqual([fs.readFileSync(own), fs.readFileSync(join(dir, name))], [ownBytes, strange]);
-      fs.rmSync(join(dir, name));
-    }
-  }
-  // A crash before LOCK was first written may leave two files of one store.
-  const engine = await openFileStore(dir, options);
-  await engine.compact();
-  await engine.close();
-  fs.writeFileSync(own, ownBytes, { mode: 0o600 });
-  fs.rmSync(lock);
-  await (await openFileStore(dir, options)).close();
-  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000003.jsonl']);
-  // Where LOCK names the store's file, an older one of another store is left alone.
-  fs.writeFileSync(join(dir, 'store-000001.jsonl'), strange, { mode: 0o600 });
-  await (await openFileStore(dir, options)).close();
-  assert.deepEqual(fs.readFileSync(join(dir, 'store-000001.jsonl')), strange);
+  fs.writeFileSync(own, strange);
+  await refused(dir, /store.jsonl: it is of another store/, DamagedError);
+  await assert.rejects(restoreInto(dir, fs.createReadStream(own)), /it is of another store/);
+  assert.deepEqual(fs.readFileSync(own), strange);
 });
 
 test('what another version wrote is no damage, and stays', async (t) => {
-  for (const [members, what] of [
-    [{ format: 5 }, /a newer version of petstore, in format 5/],
-    [{ format: 3 }, /an older version of petstore, in format 3/],
-  ] as const) {
+  const header = (format: number) => encodeLine(JSON.stringify({ petstore: 'store', format }));
+  const cases: [name: string, format: number, what: RegExp][] = [
+    ['store.jsonl', 6, /store.jsonl: written by a newer version of petstore, in format 6/],
+    ['store.jsonl', 4, /store.jsonl: written by a version of petstore before 1.0.0, .*in format 4/],
+    ['store-000007.jsonl', 4, /store-000007.jsonl: written by a version of petstore before 1.0.0/],
+  ];
+  for (const [name, format, what] of cases) {
     const dir = temporary(t);
-    const file = join(dir, 'store-000001.jsonl');
-    fs.writeFileSync(file, encodeLine(JSON.stringify({ petstore: 'store', ...members })), { mode: 0o600 });
-    fs.appendFileSync(file, encodeLine('{"horses":[]}'));
-    await assert.rejects(openFileStore(dir, options), (error: Error) => {
-      assert.ok(error instanceof VersionError);
-      assert.match(error.message, what);
-      return error.message.includes(file);
-    });
+    const bytes = Buffer.concat([header(format), encodeLine('{"horses":[]}')]);
+    fs.writeFileSync(join(dir, name), bytes, { mode: 0o600 });
+    for (const readOnly of [false, true]) {
+      const opened = openFileStore(dir, { ...options, readOnly });
+      await assert.rejects(opened, (error) => error instanceof VersionError && what.test(error.message));
+    }
+    assert.deepEqual(fs.readFileSync(join(dir, name)), bytes);
+    await assert.rejects(restoreInto(temporary(t), fs.createReadStream(join(dir, name))), VersionError);
   }
 });
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newAccount } from '../../src/access/limiter.ts';
 import { StoreError, type Transaction } from '../../src/store/model.ts';
 import type { Changes } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { quiet } from '../faults/life.ts';
 import { memoryStore } from './memory-store.ts';
-import { newKey } from './plain-model.ts';
+import { newKey, newReplay, PLACED_AT } from './plain-model.ts';
 
 const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
 const add = (tx: Transaction) => tx.pets.add(rex).id;
@@ -52,9 +53,8 @@ test('a transaction sees those before it in its batch, and what one that threw d
     store.write((tx) => {
       tx.pets.put({ id: 1, ...rex, name: 'Changed' });
       tx.pets.delete(1);
-      tx.pets.clear();
       add(tx);
-      tx.pets.put({ id: 1, ...rex, name: 'Other' });
+      tx.pets.put({ id: 2, ...rex, name: 'Other' });
       tx.categories.put({ id: 1, name: 'cats' });
       throw refused;
     }),
@@ -127,12 +127,12 @@ test('a transaction that adds rows beyond the maximum is refused as full; others
   await store.write((tx) => tx.pets.delete(2));
   assert.equal(await store.write(add), ids.length + 1);
   await assert.rejects(store.write(add), { failure: 'full' });
-  // At the maximum, a table can be cleared and filled again in one transaction.
-  const refill = store.write((tx) => {
-    tx.pets.clear();
-    return [tx.pets.add(rex).id, tx.pets.add(rex).id];
+  // At the maximum, one can take the place of another in one transaction.
+  const replaced = store.write((tx) => {
+    tx.pets.delete(1);
+    return add(tx);
   });
-  assert.deepEqual(await refill, [1, 2]);
+  assert.equal(await replaced, ids.length + 2);
 });
 
 test('animals and categories that grow count against the maximum; what closes an order or revokes a key may pass it', async () => {
@@ -140,7 +140,7 @@ test('animals and categories that grow count against the maximum; what closes an
   await store.write((tx) => {
     add(tx);
     tx.pets.put({ id: 1, ...rex, status: 'pending' });
-    tx.orders.add({ petId: 1, status: 'placed', placedAt: 1 });
+    tx.orders.add({ petId: 1, status: 'placed', placedAt: PLACED_AT });
     tx.categories.put({ id: 1, name: 'cats' });
     tx.keys.add(newKey('a'));
   });
@@ -173,10 +173,77 @@ test('animals and categories that grow count against the maximum; what closes an
   );
   await renamed(length);
   await store.write((tx) => {
-    tx.orders.put({ id: 1, petId: 1, status: 'cancelled', placedAt: 1 });
+    tx.orders.put({ id: 1, petId: 1, status: 'cancelled', placedAt: PLACED_AT });
     tx.pets.put({ ...long(length), status: 'available' });
   });
   await store.write((tx) => tx.keys.put({ ...newKey('a'), id: 1, revokedAt: 2 }));
+});
+
+test('what a transaction that threw would have added does not count against the maximum', async () => {
+  const store = memoryStore({ maxBytes: 1_000 });
+  const long = { ...rex, name: 'x'.repeat(400) };
+  const refused = new Error('refused');
+  const attempts = Array.from({ length: 4 }, () =>
+    store.write((tx) => {
+      tx.pets.add(long);
+      tx.keys.add(newKey('a'));
+      throw refused;
+    }),
+  );
+  const ends = await Promise.allSettled([
+    ...attempts,
+    store.write((tx) => tx.pets.add(long).id),
+    store.write((tx) => [tx.pets.add(long).id, tx.pets.add(long).id]),
+    store.write((tx) => tx.pets.add(long).id),
+  ]);
+  assert.deepEqual(
+    ends.slice(4).map((end) => (end.status === 'fulfilled' ? end.value : end.reason.failure)),
+    [1, 'full', 2],
+  );
+  assert.deepEqual([store.read.pets.size, store.read.keys.size], [2, 0]);
+});
+
+test('orders, keys and usage go on at the maximum, and nothing else grows with them', async () => {
+  const store = memoryStore({ maxBytes: 900 });
+  const key = await store.write((tx) => {
+    add(tx);
+    tx.pets.put({ id: 1, ...rex, status: 'pending' });
+    tx.orders.add({ petId: 1, status: 'placed', placedAt: PLACED_AT });
+    return tx.keys.add(newKey('a'));
+  });
+  const isFull = { failure: 'full' };
+  for (;;)
+    if (
+      await store.write(add).then(
+        () => false,
+        () => true,
+      )
+    )
+      break;
+  await assert.rejects(
+    store.write((tx) => tx.keys.add(newKey('b'))),
+    isFull,
+  );
+  await assert.rejects(
+    store.write((tx) => tx.orders.add({ petId: 1, status: 'cancelled', placedAt: PLACED_AT })),
+    isFull,
+  );
+  await assert.rejects(
+    store.write((tx) => tx.replays.put(newReplay('createPet k1 a', 1, 1))),
+    isFull,
+  );
+  await store.write((tx) => tx.usage.put({ id: key.id, ...newAccount() }));
+  const mixed = store.write((tx) => {
+    tx.usage.put({ id: key.id, ...newAccount(), minuteUsed: 1_000 });
+    add(tx);
+  });
+  await assert.rejects(mixed, isFull);
+  await store.write((tx) => {
+    tx.orders.put({ id: 1, petId: 1, status: 'cancelled', placedAt: PLACED_AT });
+    tx.pets.put({ id: 1, ...rex });
+  });
+  await store.write((tx) => tx.keys.put({ ...key, secrets: [...key.secrets, { digest: 'c' }] }));
+  await assert.rejects(store.write(add), isFull);
 });
 
 test('writes that are refused as full are told once a minute', async () => {
@@ -228,16 +295,18 @@ test('replays that have ended leave memory; a key is asked for its own', async (
   clock.advance(3_600_000);
   await put('d', 2);
   clock.advance(23 * 3_600_000);
-  assert.deepEqual([store.read.replays.get('a'), store.read.replays.ofKey(1).size], [undefined, 0]);
+  assert.equal(store.read.replays.get('a'), undefined);
   await put('e', 3);
-  assert.equal(store.read.replays.size, 2);
-  assert.deepEqual([...store.read.replays.ofKey(2).keys()], ['d']);
+  assert.deepEqual([store.read.replays.size, store.read.replays.ofKey(1).size], [2, 0]);
+  assert.equal(store.read.replays.ofKey(2).size, 1);
   // One that has ended and is used again goes behind those that end before it.
   await put('f', 4);
   clock.advance(3_600_000);
   await put('g', 4);
   clock.advance(23 * 3_600_000);
   await put('f', 4);
+  const again = store.now();
   clock.advance(3_600_000);
-  assert.deepEqual([...store.read.replays.ofKey(4).keys()], ['f']);
+  await put('h', 5);
+  assert.deepEqual(store.read.replays.ofKey(4), { size: 1, oldestAt: again });
 });

@@ -12,7 +12,7 @@ import { seeded } from '../random.ts';
 import { backedUp, streamed } from './contract.ts';
 import { newReplay } from './plain-model.ts';
 
-const FILE = 'store-000001.jsonl';
+const FILE = 'store.jsonl';
 const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
 
 async function opened(disk = new SimDisk(), options: Partial<EngineOptions> = {}, minCompactionBytes?: number) {
@@ -46,7 +46,7 @@ test('a sync, a write or a cut that fails ends it: unknown, told once, and nothi
     assert.equal(engine.ready(), false);
     disk.onCall = () => {};
     await assert.rejects(add('later'), { failure: 'closed' });
-    assert.deepEqual(engine.store.read.pets.page({ limit: 9 }).items, [{ id: 1, ...rex }]);
+    assert.deepEqual([...engine.store.read.pets.all()], [{ id: 1, ...rex }]);
     await engine.close();
   }
 });
@@ -67,7 +67,7 @@ test('a full disk, at whatever byte: what does not fit is refused, reads go on, 
     }
     const { read } = engine.store;
     assert.deepEqual(
-      read.pets.page({ limit: 9 }).items.map(({ name }) => name),
+      [...read.pets.all()].map(({ name }) => name),
       names,
     );
     assert.equal(await contentOn(disk.afterPowerFailure(seeded(room))), contentOf(read as Tables));
@@ -86,8 +86,7 @@ test('a file that has grown is compacted by itself, a restart in between or not'
     for (let n = 0; n < 40; n++) await engine.store.write((tx) => tx.pets.put({ id: 1, ...rex, name: `${run} ${n}` }));
     await engine.close();
   }
-  assert.ok(!disk.list().includes(FILE));
-  assert.ok(disk.bytes(disk.list().find((name) => name.endsWith('.jsonl'))!).length < 20_000);
+  assert.ok(disk.bytes(FILE).length < 20_000);
 });
 
 test('a compaction that finds no room changes nothing, and says so once; a close gives it up', async () => {
@@ -140,21 +139,24 @@ test('verify and backup are as of one moment, while the store is written and com
     while (!isOver) await run();
   };
   const others = [loop(add), loop(() => engine.compact())];
-  for (let n = 0; n < 30; n++) {
-    assert.ok((await engine.verify()).counts.pets <= engine.store.read.pets.size);
-    const { size } = engine.store.read.pets;
-    const { proof, pieces } = await backedUp(engine);
-    assert.equal(proof.counts.pets, size);
-    assert.equal(
-      Buffer.concat(pieces)
-        .toString()
-        .match(/"name":"Rex"/g)?.length ?? 0,
-      size,
-    );
+  try {
+    for (let n = 0; n < 30; n++) {
+      assert.ok((await engine.verify()).counts.pets <= engine.store.read.pets.size);
+      const { size } = engine.store.read.pets;
+      const { proof, pieces } = await backedUp(engine);
+      assert.equal(proof.counts.pets, size);
+      assert.equal(
+        Buffer.concat(pieces)
+          .toString()
+          .match(/"name":"Rex"/g)?.length ?? 0,
+        size,
+      );
+    }
+  } finally {
+    isOver = true;
+    await Promise.all(others);
+    await engine.close();
   }
-  isOver = true;
-  await Promise.all(others);
-  await engine.close();
 });
 
 test('the share of the maximum that is reached is told, and in the metrics', async () => {
@@ -165,10 +167,10 @@ test('the share of the maximum that is reached is told, and in the metrics', asy
       () => false,
     )
   );
-  assert.deepEqual(
-    said.map((message) => /\d+ %|refused/.exec(message)?.[0]),
-    ['80 %', '95 %', 'refused'],
-  );
+  const shares = said.map((message) => Number(/(\d+) %/.exec(message)?.[1]));
+  assert.ok(shares[0] >= 80 && shares[0] < 95 && shares[1] >= 95, said.join());
+  assert.match(said[2], /refused/);
+  assert.equal(said.length, 3);
   const metrics = new Map(engine.metrics().map(({ name, value }) => [name, value]));
   assert.equal(metrics.get('petstore_store_max_bytes'), 1_000);
   assert.ok(metrics.get('petstore_store_bytes')! > 900);
@@ -209,8 +211,11 @@ test('store time goes on from the last row, whatever the clock of the machine sa
   clock.setWall(0);
   assert.equal(first.engine.store.now(), Date.UTC(2030, 0, 1) + 5_000);
   await first.engine.close();
-  const second = await opened(disk, { clock: new SetClock(Date.UTC(2029, 0, 1)) });
+  const behind = new SetClock(Date.UTC(2029, 0, 1));
+  const second = await opened(disk, { clock: behind });
   assert.equal(second.engine.store.now(), Date.UTC(2030, 0, 1) + 5_000);
+  behind.advance(60_000);
+  assert.equal(second.engine.store.now(), Date.UTC(2030, 0, 1) + 65_000, 'or a window would never end');
   await second.engine.close();
   const third = await opened(disk, { clock: new SetClock(Date.UTC(2031, 0, 1)) });
   assert.equal(third.engine.store.now(), Date.UTC(2031, 0, 1));

@@ -20,7 +20,6 @@ export function memoryStore({
 }: MemoryStoreOptions = {}): GroupCommitStore {
   const tables = new Tables();
   tables.now = storeTime(clock);
-  let batch = 0;
   return new GroupCommitStore({
     id: 'memory',
     tables,
@@ -31,7 +30,7 @@ export function memoryStore({
       const changes = decide();
       if (changes.length === 0) return;
       await onBatch?.(changes);
-      tables.apply(changes, ++batch);
+      tables.apply(changes);
     },
   });
 }

@@ -141,9 +141,12 @@ onDatabase('a database that refuses', (database) => {
       assert.deepEqual([asApiError(error)?.code, verdict], ['unavailable', 'admitted']);
       await assert.rejects(engine.verify(), what);
     };
-    await database().query('UPDATE rows.usage SET bans = -1 WHERE id = 2');
-    await damage(wrong, /damaged data: .*table usage, row 2: /);
-    await database().query('UPDATE rows.usage SET bans = 0 WHERE id = 2; DELETE FROM rows.usage WHERE id = 1');
+    const [{ row }] = await database().query('SELECT row::text FROM rows.usage WHERE id = 2');
+    for (const ruined of [row.replace('"bans":0', '"bans":-1'), row.replace('"bans":0', '"bans":"x"'), '[]', '{}']) {
+      await database().query(`UPDATE rows.usage SET row = '${ruined}' WHERE id = 2`);
+      await damage(wrong, /damaged data: .*table usage, row 2: /);
+    }
+    await database().query(`UPDATE rows.usage SET row = '${row}' WHERE id = 2; DELETE FROM rows.usage WHERE id = 1`);
     await damage(gone, /damaged data: .*key k1 has no row of usage/);
     assert.match(engine.warned.join(), /requests are refused: damaged data/);
   });

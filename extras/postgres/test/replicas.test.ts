@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { lifted, take } from '../../../src/access/limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/clock.ts';
+import { TABLES } from '../../../src/store/model.ts';
 import { below, choose, seeded } from '../../../test/random.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, type Replica, replica } from './replicas.ts';
@@ -73,11 +74,13 @@ onDatabase('replicas on one database', (database) => {
         if (decision.verdict === 'admitted') admitted++;
       }
     }
-    const counts = Object.keys(accounts[0]).map((name) => `"${name}"::float8`);
-    const rows = await database().query(`SELECT ${counts} FROM s${schemas}.usage ORDER BY id`);
+    const rows = await database().query(`SELECT row::text FROM s${schemas}.usage ORDER BY id`);
     assert.deepEqual(
-      rows,
-      keys.toSorted((a, b) => a.id - b.id).map(({ name }) => accounts[Number(name)]),
+      rows.map(({ row }) => row),
+      keys
+        .toSorted((a, b) => a.id - b.id)
+        .map(({ id, name }) => TABLES.usage.json(TABLES.usage.read({ id, ...accounts[Number(name)] }))),
+      'to the byte what the store writes',
     );
     assert.ok(admitted > ACCOUNTS, `${admitted} admitted`);
   });

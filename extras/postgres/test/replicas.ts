@@ -62,7 +62,7 @@ export function once(store: Store, key: ApiKey, name: string): Promise<number> {
   });
 }
 
-export const petsOf = (store: Store): readonly Pet[] => store.read.pets.page({ limit: Number.MAX_SAFE_INTEGER }).items;
+export const petsOf = (store: Store): readonly Pet[] => [...store.read.pets.all()];
 
 /** For what tells nobody that it has happened. */
 export async function until(isSo: () => unknown): Promise<void> {

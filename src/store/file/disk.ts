@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import { refuseOthersDirectory } from './owner.ts';
 
 /** For the owner alone: names of callers and digests of keys are inside. */
@@ -34,10 +35,8 @@ function openFile(path: string, flags: number): number {
   throw new Error(`${path} is not a file`);
 }
 
-/** The result of a call that takes a callback, as a promise. */
-function promised<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
-  return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
-}
+const [open, read, write] = [promisify(fs.open), promisify(fs.read), promisify(fs.write)];
+const [ftruncate, fdatasync, fsync] = [promisify(fs.ftruncate), promisify(fs.fdatasync), promisify(fs.fsync)];
 
 export type Disk = typeof realDisk;
 
@@ -52,29 +51,26 @@ export const realDisk = {
   openToWrite: (path: string): number => openFile(path, O_RDWR),
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
-  read: (fd: number, bytes: Uint8Array, position: number) =>
-    promised<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
+  read: async (fd: number, bytes: Uint8Array, position: number): Promise<number> =>
+    (await read(fd, bytes, 0, bytes.length, position)).bytesRead,
   /** Makes an empty file. */
-  create: (path: string) =>
-    promised<number>((done) => fs.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE, done)),
+  create: (path: string): Promise<number> => open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE),
   /** Writes all of the bytes, or throws. If the disk becomes full, one call writes fewer, and only the next fails. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let written = 0; written < bytes.length; ) {
-      written += await promised<number>((done) =>
-        fs.write(fd, bytes, written, bytes.length - written, position + written, done),
-      );
+      written += (await write(fd, bytes, written, bytes.length - written, position + written)).bytesWritten;
     }
   },
-  truncate: (fd: number, length: number) => promised((done) => fs.ftruncate(fd, length, done)),
+  truncate: (fd: number, length: number): Promise<void> => ftruncate(fd, length),
   /** Makes the content durable, and as much of the metadata as is needed to read it. */
-  sync: (fd: number) => promised((done) => fs.fdatasync(fd, done)),
-  rename: (from: string, to: string) => promised((done) => fs.rename(from, to, done)),
-  unlink: (path: string) => promised((done) => fs.unlink(path, done)),
+  sync: (fd: number): Promise<void> => fdatasync(fd),
+  rename: (from: string, to: string): Promise<void> => fs.promises.rename(from, to),
+  unlink: (path: string): Promise<void> => fs.promises.unlink(path),
   /** Makes the names in a directory durable. */
   async syncDirectory(dir: string): Promise<void> {
     const fd = fs.openSync(dir, 'r');
     try {
-      await promised((done) => fs.fsync(fd, done));
+      await fsync(fd);
     } finally {
       fs.closeSync(fd);
     }

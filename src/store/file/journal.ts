@@ -1,5 +1,5 @@
 /**
- * The write-ahead log: one file, written at its end, and compaction, which begins the next one.
+ * The write-ahead log: one file, written at its end, and compaction, which puts a shorter one in its place.
  *
  * Failure policy:
  * - A write fails because there is no room: nothing of the batch is acknowledged. The file is cut back to the line
@@ -12,8 +12,9 @@
  *
  * Compaction writes a snapshot into a file under a temporary name, while batches go on into the old file. Then it copies
  * the tail of the old file, which is what was written after the snapshot; the last of it while no batch is written. It
- * syncs the new file, gives it its name, writes `LOCK`, and removes the old file. If a write fails before the file has
- * its name, only the compaction ends. The first file of a store is written in the same way.
+ * syncs the new file and renames it, so that the name is always that of a whole file, and syncs the directory. From the
+ * rename on, nothing is written to the old file. If a write fails before the rename, only the compaction ends. The first
+ * file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { batchLine, type Header, type LogFile, snapshotLines } from '../log-format.ts';
@@ -54,7 +55,7 @@ export class Journal {
   #compaction: Promise<string> | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
 
-  /** The first call must be `resume` with the file of this header, or `compact`, which writes the next file. */
+  /** The first call must be `resume` with the file of this header, or `compact`, which writes the first file. */
   constructor(directory: Directory, tables: Tables, header: Header, options: JournalOptions = {}) {
     this.#directory = directory;
     this.#tables = tables;
@@ -64,17 +65,17 @@ export class Journal {
 
   /** Goes on with the file that was read into the tables. */
   async resume({ header, length, lastLine }: LogFile): Promise<void> {
-    const { disk } = this.#directory;
-    const path = this.#directory.pathOf(header.file);
-    const fd = disk.openToWrite(path);
+    const { disk, file } = this.#directory;
+    const fd = disk.openToWrite(file);
     [this.#fd, this.length] = [fd, length];
     await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
     const bytes = Buffer.alloc(length - lastLine);
     const read = await disk.read(fd, bytes, lastLine);
-    if (read < bytes.length) throw new Error(`${path}: only ${read} bytes of the last line could be read`);
+    if (read < bytes.length) throw new Error(`${file}: only ${read} bytes of the last line could be read`);
     await disk.write(fd, bytes, lastLine);
     await disk.sync(fd);
-    await this.#directory.setCurrent(header);
+    await this.#directory.settle(header.store);
+    await this.#directory.removeNextFile();
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
@@ -88,7 +89,7 @@ export class Journal {
       // With no await between: a compaction that begins at this length has the rows of this batch in its snapshot.
       this.length += line.length;
       this.header = { ...this.header, batch };
-      this.#tables.apply(changes, batch);
+      this.#tables.apply(changes);
       this.#options.onBatch?.(performance.now() - began);
       this.compactIfLong();
     });
@@ -118,14 +119,11 @@ export class Journal {
 
   async #compact(): Promise<string> {
     this.#mustBeWritable();
-    const { disk } = this.#directory;
+    const { disk, file, nextFile } = this.#directory;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
-    const header = { ...this.header, file: this.header.file + 1, at: this.#tables.now() };
-    const snapshot = this.#tables.snapshot(header.at);
+    const lines = snapshotLines({ ...this.header, at: this.#tables.now() }, this.#tables.snapshot());
     let [copied, written, synced] = [this.length, 0, 0];
-    const path = this.#directory.pathOf(header.file);
-    const temporary = `${path}.tmp`;
-    const fd = await disk.create(temporary);
+    const fd = await disk.create(nextFile);
     const write = async (bytes: Uint8Array) => {
       await disk.write(fd, bytes, written);
       written += bytes.length;
@@ -143,7 +141,7 @@ export class Journal {
     };
     try {
       // Line by line, so that requests are served between two of them.
-      for (const line of snapshotLines(header, snapshot)) {
+      for (const line of lines) {
         this.#mustBeWritable();
         await write(line);
         if (written - synced >= SYNC_EVERY_BYTES) await sync();
@@ -155,13 +153,13 @@ export class Journal {
         await copyTail();
         await sync();
         try {
-          await disk.rename(temporary, path);
-          await this.#directory.setCurrent(header);
+          await disk.rename(nextFile, file);
+          await this.#directory.settle(this.header.store);
         } catch (error) {
-          throw this.#fail(error); // after a crash, either file may be the current one
+          throw this.#fail(error); // after a crash, either file may be there
         }
         const [old, before] = [this.#fd, this.length];
-        [this.#fd, this.length, this.header] = [fd, written, { ...this.header, file: header.file }];
+        [this.#fd, this.length] = [fd, written];
         if (old !== undefined) {
           this.compactions++;
           disk.close(old);
@@ -171,7 +169,7 @@ export class Journal {
     } catch (error) {
       if (fd !== this.#fd) {
         disk.close(fd);
-        await disk.unlink(temporary).catch(() => {});
+        await this.#directory.removeNextFile();
       }
       throw error;
     }

@@ -1,17 +1,17 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/memory-limiter.ts';
-import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
+import { type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
 import { GroupCommitStore, storeTime } from '../group-commit.ts';
 import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { Tables } from '../tables.ts';
-import { Directory, fileName, MOVE_AWAY } from './directory.ts';
+import { Directory } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal, type JournalOptions } from './journal.ts';
 
 /** Of a store that has no file yet. */
-const newHeader = (at: number): Header => ({ store: randomBytes(12).toString('hex'), file: 0, batch: 0, at });
+const newHeader = (at: number): Header => ({ store: randomBytes(12).toString('hex'), batch: 0, at });
 
 /** `internals`, for tests: the simulated disk, and compaction of small files. */
 export async function openFileStore(
@@ -30,23 +30,19 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
   const { clock, log, maxBytes, mustExist, readOnly } = options;
   const tables = new Tables();
   const read = await readStore(directory, tables);
-  if (read === undefined && (mustExist || readOnly)) throw new NoStoreError(directory.path);
+  if (read === undefined && mustExist) throw new NoStoreError(directory.path);
   tables.now = storeTime(clock, read?.header.at);
   if (read && read.tornBytes > 0) {
     const cause = readOnly ? 'a crash left them, or a server writes them now' : 'a crash left them';
     const what = `the last ${read.tornBytes} bytes are no complete line, and are left out`;
-    log.warn(`${directory.pathOf(read.header.file)}, offset ${read.length}: ${what}: ${cause}`);
+    log.warn(`${directory.file}, offset ${read.length}: ${what}: ${cause}`);
   }
   const journal = new Journal(directory, tables, read?.header ?? newHeader(tables.now()), options);
   if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
   else if (read) await journal.resume(read);
-  if (!readOnly && !read?.namesColumns) {
-    await journal.compact(); // the first file, or one whose header names the new columns
-    if (read) log.info('the store was written anew, with the columns of this version: older ones do not read it now');
-  }
-  const header = () => ({ ...journal.header, at: tables.now() });
+  else await journal.compact();
   const store = new GroupCommitStore({
-    id: header().store,
+    id: journal.header.store,
     tables,
     maxBytes,
     log,
@@ -67,11 +63,12 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     async verify() {
       const again = readOnly ? tables : new Tables(); // a reader has read it just now
       if (!readOnly) await readStore(directory, again);
-      return prove(again.snapshot(store.now()));
+      again.now = tables.now;
+      return prove(again.snapshot());
     },
     compact: () => journal.compact(),
     async *backup() {
-      return yield* snapshotLines({ ...header(), file: 0 }, tables.snapshot(store.now()));
+      return yield* snapshotLines({ ...journal.header, at: tables.now() }, tables.snapshot());
     },
     async close() {
       await limiter.close();
@@ -82,23 +79,19 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
   };
 }
 
-/** Reads the current file into empty tables; undefined: there is no store yet. */
+/** Reads the file into empty tables; undefined: there is no store yet. */
 export async function readStore(directory: Directory, tables: Tables): Promise<LogFile | undefined> {
-  const current = await directory.openCurrent();
-  if (current === undefined) return undefined;
-  const { disk } = directory;
-  const path = directory.pathOf(current.file);
+  const { disk, file } = directory;
+  const fd = disk.openToRead(file);
+  if (fd === undefined) return undefined;
   try {
-    const read = await readLog(path, piecesOf(disk, current.fd), tables);
-    const { store, file } = read.header;
-    if (current.store !== undefined && current.store !== store)
-      throw new DamagedError(path, 'it is of another store', MOVE_AWAY);
-    if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`, MOVE_AWAY);
+    const read = await readLog(file, piecesOf(disk, fd), tables);
+    await directory.mustBeOf(read.header.store);
     return read;
   } catch (error) {
-    throw Object.assign(error as Error, { path }); // an error of the disk names no file
+    throw Object.assign(error as Error, { path: file }); // an error of the disk names no file
   } finally {
-    disk.close(current.fd);
+    disk.close(fd);
   }
 }
 
@@ -112,15 +105,14 @@ export async function restoreInto(
   try {
     const present = new Tables();
     const read = await readStore(directory, present);
-    if (TABLE_NAMES.some((name) => present[name].size > 0))
-      throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
+    if (!isEmpty(present)) throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, tables, proof } = await readBackup('the backup', lines);
-    const before = read?.header ?? newHeader(header.at);
-    // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
-    const batch = Math.max(header.batch, before.batch) + 1;
-    const journal = new Journal(directory, tables, { ...before, batch });
-    await journal.compact().catch((error) => {
-      if (!disk.list(dir)?.includes(fileName(before.file + 1))) throw error;
+    const { store } = read?.header ?? newHeader(header.at);
+    const journal = new Journal(directory, tables, { ...header, store });
+    await journal.compact().catch(async (error) => {
+      const left = new Tables();
+      await readStore(directory, left).catch(() => {});
+      if (isEmpty(left)) throw error;
       const advice = 'try it with verify, or remove it and restore again';
       throw new Error(
         `${dir} holds the whole backup, but may lose it if the machine fails: ${error.message}; ${advice}`,
@@ -132,6 +124,8 @@ export async function restoreInto(
     directory.release();
   }
 }
+
+const isEmpty = (tables: Tables): boolean => TABLE_NAMES.every((name) => tables.of(name).size === 0);
 
 function metricsOf({ bytes }: Tables, maxBytes = 0, { length, compactions, failedCompactions }: Journal): Metric[] {
   const metrics: [Metric['type'], name: string, help: string, value: number][] = [
