@@ -10,18 +10,20 @@ import { written } from './written.ts';
 const ROOT = new URL('../', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, ROOT), 'utf8');
 
-/** `<!-- src/x.ts: function f( -->`, and below it that function, or another block. */
-const EXCERPT = /<!-- (\S+): (.+?) -->\n```ts\n.*?```/gs;
+/** `<!-- src/x.ts f -->`, and below it the function or method `f` or `#f` of that file. */
+const EXCERPT = /<!-- (\S+) (\w+) -->\n```ts\n.*?```/gs;
+const SOURCES = readdirSync(new URL('src/', ROOT), { recursive: true })
+  .map((name) => `src/${name}`)
+  .filter((name) => name.endsWith('.ts'));
 
-/** The block that begins in the first line with this text, up to the line that closes it. */
-function blockOf(file: string, beginning: string): string {
+/** The lines of the function or method with this name, up to the brace that closes it; undefined if there is none. */
+function functionIn(file: string, name: string): string | undefined {
   const lines = read(file).split('\n');
-  const first = lines.findIndex((line) => line.includes(beginning));
-  assert.ok(first !== -1, `there is no line with ${JSON.stringify(beginning)} in ${file}`);
+  const declares = new RegExp(`^ *(export )?(static )?(async )?(function )?#?${name}(<[^>]*>)?\\(([^;]*\\{)?$`);
+  const first = lines.findIndex((line) => declares.test(line));
+  if (first === -1) return;
   const indent = lines[first].search(/\S/);
-  const closes = (line: string, index: number) =>
-    index > first && line.search(/\S/) === indent && /^\s*[)}]/.test(line);
-  const last = lines.findIndex(closes);
+  const last = lines.findIndex((line, index) => index > first && line === `${' '.repeat(indent)}}`);
   return lines.slice(first, last + 1).map((line) => line.slice(indent)).join('\n'); // biome-ignore format: one thing
 }
 
@@ -29,8 +31,12 @@ test('the tour shows the source as it is', () => {
   const tour = 'docs/tour.md';
   const text = read(tour);
   assert.equal(text.match(EXCERPT)?.length, text.match(/^```ts$/gm)?.length, 'each excerpt says where it is from');
-  const renewed = text.replace(EXCERPT, (_, file, beginning) => {
-    return `<!-- ${file}: ${beginning} -->\n\`\`\`ts\n${blockOf(file, beginning)}\n\`\`\``;
+  const renewed = text.replace(EXCERPT, (_, named: string, name: string) => {
+    // A function that has moved is found where it is now.
+    const isThere = SOURCES.includes(named) && functionIn(named, name) !== undefined;
+    const file = isThere ? named : SOURCES.find((one) => functionIn(one, name) !== undefined);
+    assert.ok(file !== undefined, `there is no function ${name} in src/`);
+    return `<!-- ${file} ${name} -->\n\`\`\`ts\n${functionIn(file, name)}\n\`\`\``;
   });
   written(new URL(tour, ROOT), renewed);
 });

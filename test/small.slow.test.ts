@@ -1,34 +1,69 @@
-/** The table of docs/small/README.md, command by command: the small edition breaks each promise, the full service none. */
+/** The tables of docs/small/README.md, command by command: the small edition breaks each promise, the full service none. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { transformSync } from 'esbuild';
 import { EXERCISES, mended } from './mends.ts';
 import { temporary } from './program.ts';
 
 const cwd = fileURLToPath(new URL('../docs/small', import.meta.url));
 const NAMES = [...readFileSync(`${cwd}/README.md`, 'utf8').matchAll(/\| `([\w-]+)` \| `src\/[\w/.-]+` \| \d+ \|$/gm)];
 
-test('break.ts --of accepts the mends of the exercises, and refuses half mends', { concurrency: 3 }, async (t) => {
+interface Told {
+  readonly stdout: string;
+  readonly status: number;
+}
+const node = (words: readonly string[]): Promise<Told> =>
+  new Promise((resolve) =>
+    execFile(process.execPath, words, { cwd }, (error, stdout) =>
+      resolve({ stdout, status: Number(error?.code ?? 0) }),
+    ),
+  );
+const asJavaScript = (text: string) => transformSync(text, { loader: 'ts' }).code.replaceAll('.ts"', '.mjs"');
+
+test('the checker praises the mends of the exercises, and no half mend', { concurrency: 6 }, async (t) => {
   const small = readFileSync(`${cwd}/petstore.ts`, 'utf8');
   const dir = await temporary(t);
+  for (const name of ['break', 'exercises', 'program']) {
+    writeFileSync(join(dir, `${name}.mjs`), asJavaScript(readFileSync(`${cwd}/${name}.ts`, 'utf8')));
+  }
+  copyFileSync(`${cwd}/watched-disk.mjs`, join(dir, 'watched-disk.mjs'));
   const tries = Object.entries(EXERCISES).flatMap(([name, { right, half }]) => [
     ...Object.entries(right).map(([what, edits]) => ({ name, what, edits, verdict: 'kept' })),
     ...Object.entries(half).map(([what, edits]) => ({ name, what, edits, verdict: 'broken' })),
   ]);
+  const rung = join(dir, 'mended.mjs');
+  writeFileSync(rung, asJavaScript(readFileSync(`${cwd}/mended.ts`, 'utf8')));
+  await t.test('mended.ts: all exercises are kept', async () => {
+    const names = Object.keys(EXERCISES);
+    const { stdout, status } = await node([join(dir, 'break.mjs'), ...names, '--of', rung]);
+    assert.equal(status, 0, stdout);
+    assert.deepEqual([...stdout.matchAll(/^[\w-]+(?=: kept: )/gm)].map(String).sort(), names.sort());
+  });
   const tested = tries.map(({ name, what, edits, verdict }, index) =>
     t.test(`${name}: ${what}: ${verdict}`, async () => {
-      const copy = join(dir, `${index}.ts`);
-      writeFileSync(copy, mended(small, edits));
-      const words = [...process.execArgv, 'break.ts', name, '--of', copy];
-      const { stdout } = await promisify(execFile)(process.execPath, words, { cwd });
-      assert.match(stdout, new RegExp(`^${name}: ${verdict}: `));
+      const copy = join(dir, `${name}-${index}.mjs`);
+      writeFileSync(copy, asJavaScript(mended(small, edits)));
+      const { stdout, status } = await node([join(dir, 'break.mjs'), name, '--of', copy]);
+      assert.match(stdout, new RegExp(`^${name}: ${verdict}: (?!it does not start: SyntaxError(?!.*JSON))`));
+      assert.doesNotMatch(stdout, /ReferenceError|TypeError/); // a mistake of this half mend, which proves nothing
+      assert.equal(status, verdict === 'kept' ? 0 : 1);
     }),
   );
   await Promise.all(tested);
+});
+
+test('a program that does not start is told, and the other names go on', async (t) => {
+  const copy = join(await temporary(t), 'empty.mjs');
+  writeFileSync(copy, 'throw new Error("no program yet")');
+  const { stdout, status } = await node([...process.execArgv, 'break.ts', 'power', 'int64', 'health', '--of', copy]);
+  for (const name of ['power', 'int64', 'health']) {
+    assert.match(stdout, new RegExp(`^${name}: broken: it does not start: Error: no program yet$`, 'm'));
+  }
+  assert.equal(status, 1);
 });
 
 for (const [words, verdict] of [
@@ -36,10 +71,9 @@ for (const [words, verdict] of [
   [['--full'], 'kept'],
 ] as const) {
   test(`break.ts ${words}: every promise of the table is ${verdict}`, async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [...process.execArgv, 'break.ts', ...words], {
-      cwd,
-    });
+    const { stdout, status } = await node([...process.execArgv, 'break.ts', ...words]);
     const told = [...stdout.matchAll(/^[\w-]+: \w+(?=: )/gm)].map(([found]) => found);
-    assert.deepEqual(told.sort(), NAMES.map(([, name]) => `${name}: ${verdict}`).sort());
+    assert.deepEqual(told.sort(), NAMES.map(([, name]) => `${name}: ${verdict}`).sort(), stdout);
+    assert.equal(status, verdict === 'kept' ? 0 : 1);
   });
 }

@@ -7,11 +7,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { transformSync } from 'esbuild';
+import { build, transformSync } from 'esbuild';
 import { makeKey } from '../src/access/keys.ts';
 import { titleOf, tryRow } from './api/row.ts';
 import { GROUPS, type Row } from './api/table.ts';
-import { EXERCISES, linesOf } from './mends.ts';
+import { EXERCISES, linesOf, mended } from './mends.ts';
 import { temporary } from './program.ts';
 import { written } from './written.ts';
 
@@ -86,9 +86,12 @@ test('it passes every row of the contract but those that its table counts', asyn
     }
   }
   assert.deepEqual(unexplained, []);
-  const lines = read('docs/small/petstore.ts').split('\n').length - 1;
+  const linesIn = (file: string) => read(`docs/small/${file}`).split('\n').length - 1;
+  const lines = linesIn('petstore.ts');
   const counted = read(README)
     .replace(/in one file of \d+ lines/, `in one file of ${lines} lines`)
+    .replace(/all five mends, in \d+ lines/, `all five mends, in ${linesIn('mended.ts')} lines`)
+    .replace(/a log in \d+ lines/, `a log in ${linesIn('log.ts')} lines`)
     .replace(/passes the other \d+/, `passes the other ${passed}`)
     .replace(PROMISE, (_, row, name) => `${row} | ${failed.get(name)} |`);
   written(new URL(`../${README}`, import.meta.url), counted);
@@ -106,4 +109,86 @@ test('it counts the lines of one answer to each exercise', () => {
   const answerTo = (name: string) => Object.values(EXERCISES[name].right)[0];
   const counted = text.replace(EXERCISE, (_, row, name) => `${row}${linesOf(answerTo(name))}`);
   written(new URL(`../${README}`, import.meta.url), counted);
+});
+
+const COMPACTED = '      await this.#disk.rename(path, join(this.#dir, NAME));';
+const RENAMED = `${COMPACTED}\n      await this.#disk.syncDirectory(this.#dir);`;
+/** Edits of docs/small/log.ts, and whether they mend it. */
+const LOGS: Record<string, { isKept: boolean; edits: readonly (readonly [string, string])[] }> = {
+  'as it is': { isKept: false, edits: [] },
+  'the directory is synced after the rename': { isKept: true, edits: [[COMPACTED, RENAMED]] },
+  'the directory is synced before the rename': {
+    isKept: false,
+    edits: [[COMPACTED, RENAMED.split('\n').reverse().join('\n')]],
+  },
+  'the file is synced once more': {
+    isKept: false,
+    edits: [[COMPACTED, `${COMPACTED}\n      await this.#disk.sync(fd);`]],
+  },
+  'the new file is not synced': {
+    isKept: false,
+    edits: [
+      [COMPACTED, RENAMED],
+      ['      await this.#disk.sync(fd);\n', ''],
+    ],
+  },
+  'a start does not sync the directory': {
+    isKept: false,
+    edits: [
+      [COMPACTED, RENAMED],
+      ['    await disk.syncDirectory(dir);\n', ''],
+    ],
+  },
+  'a start does not sync the file': {
+    isKept: false,
+    edits: [
+      [COMPACTED, RENAMED],
+      ['    await disk.sync(fd);\n', ''],
+    ],
+  },
+  'a change is not synced': {
+    isKept: false,
+    edits: [
+      [COMPACTED, RENAMED],
+      ['      await this.#disk.sync(this.#fd);\n', ''],
+    ],
+  },
+  'others see a change before it is synced': {
+    isKept: false,
+    edits: [
+      [COMPACTED, RENAMED],
+      ['      this.#pairs.set(key, value);\n', ''],
+      [
+        '      const line = encode(key, value);\n',
+        '      const line = encode(key, value);\n      this.#pairs.set(key, value);\n',
+      ],
+    ],
+  },
+};
+
+test('exercise six: crashes find the sync that is missing, and each other one', { concurrency: 4 }, async (t) => {
+  const dir = await temporary(t);
+  const { outputFiles } = await build({
+    entryPoints: [join(ROOT, 'docs/small/crash.ts')],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'esm',
+  });
+  writeFileSync(join(dir, 'crash.mjs'), outputFiles[0].text);
+  const log = read('docs/small/log.ts');
+  const tried = Object.entries(LOGS).map(([what, { isKept, edits }], index) =>
+    t.test(`${what}: ${isKept ? 'kept' : 'broken'}`, async () => {
+      const copy = join(dir, `${index}.mjs`);
+      writeFileSync(copy, transformSync(mended(log, edits), { loader: 'ts' }).code);
+      const child = spawn(process.execPath, [join(dir, 'crash.mjs'), '--of', copy]);
+      const [told, [status]] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
+      assert.match(
+        String(Buffer.concat(told)),
+        isKept ? /^kept: / : /^broken: (a start after |a kill|a power failure|at '[a-z ]+' others see)/,
+      );
+      assert.equal(status, isKept ? 0 : 1);
+    }),
+  );
+  await Promise.all(tried);
 });

@@ -285,8 +285,7 @@ async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => voi
   if (handler === undefined) throw new Refusal(405, 'method_not_allowed', `this path takes: ${Allow}`, { Allow });
   const parameters = read('invalid_parameter', [...new URLSearchParams(query)], (isRead && route.query) || {});
   const body = isRead ? [] : await readBody(req);
-  const reply = handler({ param: route.path.exec(path)![1], query: parameters, body });
-  return reply;
+  return handler({ param: route.path.exec(path)![1], query: parameters, body });
 }
 
 const server = createServer(async (req, res) => {
