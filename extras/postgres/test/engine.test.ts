@@ -237,10 +237,10 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const url = newUrl();
     const [writer, reader] = [await replica(t, url), await replica(t, url)];
     const other = await replica(t, url);
-    await addPet(other.store, 'the last');
-    const line = `changes SET rows = replace(rows, 'the last', 'a newer')`;
-    await database().query(`UPDATE e${schemas}.head SET format = 6`);
-    await database().query(`UPDATE e${schemas}.${line}`);
+    // In one transaction: no replica sees the one without the other.
+    await database().query(`BEGIN; SET LOCAL search_path TO e${schemas};
+      UPDATE head SET format = 6, batch = batch + 1, id = 'of a newer version';
+      INSERT INTO changes (batch, id, rows) SELECT batch, id, '{"crc":"00000000","of":"a newer version"}' FROM head; COMMIT`);
     const refused = { failure: 'closed', message: /written by a newer version of petstore, in format 6/ };
     await assert.rejects(async () => reader.limiter.refresh!(), refused);
     await assert.rejects(addPet(other.store, 'never'), refused);
