@@ -1,7 +1,16 @@
 /** The body of a request, gathered in one buffer of bounded size. */
-import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
-import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { excerpt } from '../text.ts';
+import {
+  ApiError,
+  badRequest,
+  bodyTooLarge,
+  type HeaderList,
+  headersTooLarge,
+  MAX_BODY_BYTES,
+  MAX_HEADER_PAIRS,
+} from './errors.ts';
+import { expectOf } from './message.ts';
 
 /** The most memory of all bodies under way. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
@@ -9,6 +18,8 @@ const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const NO_BODY: Uint8Array = Buffer.alloc(0);
+export const JSON_TYPE = 'application/json';
+const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
 const bodyInTooManyPieces = () =>
   new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, [], true);
@@ -18,6 +29,7 @@ const tooManyBodies = () =>
 /** The memory of all bodies under way in this process. */
 let bytesInAll = 0;
 
+/** It is gathered from the moment that its head has come: in node's own queue, pieces of one byte take 200 bytes each. */
 export class Body {
   /** Why the rest will not come, or is not wanted. */
   failure: ApiError | undefined;
@@ -28,16 +40,22 @@ export class Body {
   #pieces = 0;
   #hasEnded = false;
   #isDiscarded = false;
-  #isPausing = false;
   #settle: (() => void) | undefined;
 
-  constructor(message: IncomingMessage) {
-    message.on('data', (part: Buffer) => {
-      if (this.failure === undefined && !this.#isDiscarded) this.#add(part);
-      if (this.failure !== undefined && !this.#isDiscarded) this.#pause(message.socket);
+  /** `onFailure` is called when no more of it is wanted. */
+  constructor(req: IncomingMessage, onFailure: () => void) {
+    req.on('data', (piece: Buffer) => {
+      if (this.#isDiscarded) return;
+      if (this.failure === undefined) this.#add(piece);
+      if (this.failure !== undefined) onFailure();
     });
-    message.on('end', () => this.#end(message.rawTrailers));
-    message.on('close', () => this.#hasEnded || this.fail(badRequest('the body ended early')));
+    req.on('end', () => {
+      this.#hasEnded = true;
+      if (req.rawTrailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());
+      else this.#settle?.();
+    });
+    req.on('close', () => this.#hasEnded || this.fail(badRequest('the body ended early')));
+    req.on('error', () => {}); // it closes too
   }
 
   /** Resolves with the whole body, rejects when it is refused or has broken off. */
@@ -65,35 +83,18 @@ export class Body {
     this.#settle = undefined; // it holds the promise, and so the bytes
   }
 
-  /**
-   * Reads no further until the refusal is sent, which drops the rest: otherwise a client that leaves earlier replies
-   * unread could send for ever. It waits for `setImmediate`, since the stream of the body resumes the socket in the next
-   * tick, and node:http at the end of the packet.
-   */
-  #pause(socket: Socket): void {
-    if (this.#isPausing) return;
-    this.#isPausing = true;
-    setImmediate(() => {
-      this.#isPausing = false;
-      if (!this.#isDiscarded) socket.pause();
-    });
-  }
-
-  #add(part: Buffer): void {
-    const bytes = this.#bytes + part.length;
+  #add(piece: Buffer): void {
+    const bytes = this.#bytes + piece.length;
     if (bytes > MAX_BODY_BYTES) this.fail(bodyTooLarge());
     else if (++this.#pieces > MAX_BODY_PIECES) this.fail(bodyInTooManyPieces());
     else if (!this.#grow(bytes)) this.fail(tooManyBodies());
     else {
-      part.copy(this.#buffer, this.#bytes);
+      piece.copy(this.#buffer, this.#bytes);
       this.#bytes = bytes;
     }
   }
 
-  /**
-   * Makes room for so many bytes, in one buffer: a list of pieces, which may have one byte each, would take hundreds of
-   * times the memory. False if all bodies together would take too much.
-   */
+  /** Makes room for so many bytes, in one buffer. False if all bodies together would take too much. */
   #grow(bytes: number): boolean {
     const before = this.#buffer.length;
     if (bytes <= before) return true;
@@ -105,10 +106,25 @@ export class Body {
     this.#buffer = larger;
     return true;
   }
+}
 
-  #end(trailers: readonly string[]): void {
-    this.#hasEnded = true;
-    if (trailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());
-    else this.#settle?.();
+/** The whole body of a request. Throws if the headers show that it cannot be taken. `body`: undefined if there is none. */
+export async function readBody(req: IncomingMessage, res: ServerResponse, body: Body | undefined): Promise<Uint8Array> {
+  const { 'content-encoding': encoding, 'content-type': type, 'content-length': length } = req.headers;
+  if (encoding !== undefined) {
+    const why = 'the header Content-Encoding is not supported: send the body as it is, without it';
+    throw unsupported(req, why, ['Accept-Encoding', 'identity']);
   }
+  if (!JSON_MEDIA_TYPE.test(type ?? (body === undefined ? JSON_TYPE : ''))) {
+    const got = type ? `got ${excerpt(type)}` : 'none was sent';
+    throw unsupported(req, `the header Content-Type must be ${JSON_TYPE} (${got})`);
+  }
+  if (Number(length) > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (expectOf(req) !== undefined) res.writeContinue();
+  return body?.whole() ?? NO_BODY;
+}
+
+function unsupported({ method }: IncomingMessage, why: string, more: HeaderList = []): ApiError {
+  const patch = method === 'PATCH' ? ['Accept-Patch', JSON_TYPE] : [];
+  return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
 }

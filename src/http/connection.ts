@@ -1,106 +1,130 @@
-/** One connection: it serves one request at a time, in the order in which they come. */
-import { AsyncResource } from 'node:async_hooks';
-import type { ServerResponse } from 'node:http';
+/**
+ * One connection. node:http sends replies in the order of their requests, but begins pipelined requests all at once. Here
+ * each begins when the reply before it has left (RFC 9112, 9.3.2): a read behind a write sees it, and nothing is done behind
+ * a reply that ends the connection.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ApiError } from './errors.ts';
-import type { Request } from './request.ts';
+import { Body } from './body.ts';
+import { type ApiError, MAX_BODY_BYTES } from './errors.ts';
+import { expectOf, hasBody } from './message.ts';
+import { CLOSE, type Reply } from './reply.ts';
 
 /** The most requests that wait while one is under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
-/** Who sends so many that are dropped is reset: node:http reads a packet to its end, and keeps all requests in it. */
-const MAX_DROPPED = 100;
-/**
- * When the kernel has taken the last reply, the input is read and dropped for this long, and up to so many bytes: a
- * close with unread input sends a reset, which may overtake the reply.
- */
+/** A client that still sends has so long to read the last reply: a close upon unread input is a reset, which may overtake it. */
 const LINGER_MS = 1_000;
-const MAX_LINGER_BYTES = 4 * 1024 * 1024;
-/** A client that has not read its replies for this long is ended. */
-const MAX_STUCK_MS = 30_000;
-/** By then a request has arrived or timed out: what is still there is no part of one, for instance empty lines. */
-const MAX_ARRIVING_MS = 20_000;
+/** The value of `Connection` is a list. */
+const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 
-interface Turn {
-  readonly request: Request;
-  serve(): void;
+/** A request on its connection. */
+export interface Turn {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly connection: Connection;
+  /** When its head was read, in ms of the monotonic clock. */
+  readonly receivedAt: number;
+  /** True if it came while the service was stopping. */
+  readonly isLate: boolean;
+  /** Undefined if it has none. */
+  readonly body: Body | undefined;
 }
 
 export class Connection {
   readonly socket: Socket;
-  /**
-   *     open ──► ending ──► over     more requests have come than may wait
-   *       ├────► broken ──► over     the input cannot be read any further
-   *       └───────────────► over     a reply ends the connection
-   *
-   * `open`: requests are taken. `ending`: no more are taken, and the reply to the last one that waits ends the connection.
-   * `broken`: a refusal that says why follows the replies to the requests that wait. `over`: the last reply is decided.
-   * Nothing after it is served (RFC 9112, 9.6), and what still comes is dropped.
-   */
-  state: 'open' | 'ending' | 'broken' | 'over' = 'open';
-  readonly #owner: { readonly isDraining: boolean };
-  /** The first is under way; the others wait until the reply to it has left. */
-  readonly #queue: Turn[] = [];
-  #newest: Request | undefined;
-  #dropped = 0;
-  /** The bytes that had been read when the newest reply left. */
-  #bytesOfRequests = 0;
-  /** How many bytes of requests there were at the last look, and since when. */
-  #unused = { bytes: 0, since: 0 };
-  /** How many bytes the client had taken at the last look, and since when; -1: not looked at yet. */
-  #taken = { bytes: -1, since: 0 };
+  /** All of its address, itself too. */
+  readonly ofAddress: ReadonlySet<Connection>;
+  /** The last reply is decided. Nothing after it is served (RFC 9112, 9.6). */
+  isOver = false;
+  /** More requests have come than are taken. Each is refused when its turn comes, and then the connection ends. */
+  isFlooded = false;
+  readonly #owner: { readonly isStopping: boolean };
+  /** What it sends is not read: for good, and as long as others of its address are too many. */
+  #isHeld = false;
+  #isBlocked = false;
+  /** The input cannot be read any further: a refusal that says why is due. */
+  #isBroken = false;
+  /** The newest request that was taken. */
+  #newest: Turn | undefined;
+  /** Requests that were taken, and have no reply yet. */
+  #open = 0;
+  /** Requests that were not taken, the oldest first, and how many of them have their refusal. */
+  readonly #refused: Turn[] = [];
+  /** Those of requests without a reply. */
+  readonly #bodies = new Set<Body>();
+  #answered = 0;
 
-  constructor(socket: Socket, owner: { readonly isDraining: boolean }) {
+  constructor(socket: Socket, owner: { readonly isStopping: boolean }, ofAddress: ReadonlySet<Connection>) {
     this.socket = socket;
+    this.ofAddress = ofAddress;
     this.#owner = owner;
     socket.on('error', () => {}); // it closes too, which is all that matters
+    socket.once('close', () => this.#bodies.forEach((body) => void body.discard()));
+    socket.on('resume', () => (this.#isHeld || this.#isBlocked) && socket.pause()); // node:http does
   }
 
   /** True if no reply is due or under way. */
   get isIdle(): boolean {
-    return this.#queue.length === 0 && this.socket.writableLength === 0 && this.state === 'open';
+    return this.#open === 0 && this.socket.writableLength === 0 && !this.isOver && !this.isFlooded;
   }
 
-  /** True if the reply to the request under way is the last: no other waits, and no more are taken. */
-  get isAtLast(): boolean {
-    const takesNoMore = this.state === 'ending' || (this.state === 'open' && this.#owner.isDraining);
-    return takesNoMore && this.#queue.length === 1;
+  /** Reads no more. */
+  hold(): void {
+    this.#isHeld = true;
+    this.socket.pause();
   }
 
-  /** Whether the next request is taken. One too many ends the connection after those that wait. */
-  takesMore(): boolean {
-    if (this.state === 'open' && this.#queue.length <= MAX_WAITING) return true;
-    if (++this.#dropped === MAX_DROPPED) this.#reset();
-    if (this.state === 'open') {
-      this.state = 'ending';
-      // In the next tick: at the end of a packet node:http resumes the socket.
-      process.nextTick(() => this.state === 'ending' && this.socket.pause());
-    }
-    return false;
+  /** Reads no more until it is unblocked. */
+  block(isBlocked: boolean): void {
+    if (isBlocked === this.#isBlocked) return;
+    this.#isBlocked = isBlocked;
+    if (isBlocked) this.socket.pause();
+    else if (!this.#isHeld) this.socket.resume();
   }
 
-  /** Calls `serve` when the replies to the requests before it have left. node:http itself would serve all at once. */
-  add(request: Request, serve: () => void): void {
-    this.#newest = request;
-    request.res.on('close', this.#goOn);
-    if (this.#queue.length > 0) {
-      // In its own context: in that of the request before it, a tracer would take it for a part of that one.
-      this.#queue.push({ request, serve: AsyncResource.bind(serve) });
-    } else {
-      this.#queue.push({ request, serve });
-      serve();
-    }
+  turnOf(req: IncomingMessage, res: ServerResponse, receivedAt: number, isLate: boolean): Turn {
+    const body = this.takesMore && hasBody(req) ? new Body(req, () => this.hold()) : undefined;
+    if (body !== undefined) this.#bodies.add(body);
+    // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
+    else if (!req.readableEnded) req.read();
+    return { req, res, connection: this, receivedAt, isLate, body };
   }
 
-  /** The reply to the first has left, or its client is gone. */
-  readonly #goOn = (): void => {
-    this.#queue.shift();
-    this.#bytesOfRequests = this.socket.bytesRead;
-    if (this.socket.destroyed) this.#dropAll();
-    else this.#queue[0]?.serve();
-  };
+  /** Whether the next request may wait for its turn. */
+  get takesMore(): boolean {
+    return this.#open <= MAX_WAITING && !this.isFlooded && !this.isOver;
+  }
 
-  #dropAll(): void {
-    for (const { request } of this.#queue.splice(0)) request.discard();
+  /** Takes no more. False if it is so already. */
+  flood(): boolean {
+    if (this.isFlooded) return false;
+    this.isFlooded = true;
+    this.hold();
+    return true;
+  }
+
+  /** Resolves when the replies to the requests before this one have left. */
+  async wait(turn: Turn): Promise<void> {
+    const before = this.#newest;
+    const mustWait = this.#open++ > 0;
+    this.#newest = turn;
+    turn.res.on('close', this.#onReplied);
+    if (mustWait) await once(before!.res, 'close');
+  }
+
+  readonly #onReplied = (): void => void this.#open--;
+
+  /** Calls `refuse` for a request that is not taken when the replies before it have left, if the connection then goes on. */
+  refuse(turn: Turn, refuse: (turn: Turn) => void): void {
+    if (this.isOver || this.#refused.push(turn) > 1) return;
+    const next = () => {
+      if (this.isOver || this.socket.destroyed) return;
+      const refused = this.#refused[this.#answered++];
+      refused.res.once('close', next);
+      refuse(refused);
+    };
+    this.#newest!.res.once('close', next);
   }
 
   /**
@@ -108,33 +132,68 @@ export class Connection {
    * this request. Otherwise `refusal()` is written after the replies to the requests that wait.
    */
   break(why: ApiError, refusal: () => string): void {
-    if (this.state !== 'open') return;
-    this.state = 'broken';
-    if (this.#newest?.isComplete === false) {
-      if (this.#newest.isAnswered) this.socket.destroy();
-      else this.#newest.fail(why);
+    if (this.isOver || this.isFlooded || this.#isBroken) return;
+    this.#isBroken = true;
+    const newest = this.#newest;
+    if (newest?.body !== undefined && !newest.req.complete) {
+      if (newest.res.headersSent) this.socket.destroy();
+      else newest.body.fail(why);
       return;
     }
     const write = () => {
-      if (this.state === 'over') return;
+      if (this.isOver) return;
       this.socket.write(refusal(), 'latin1');
-      this.end();
+      this.#end();
     };
-    const last = this.#queue.at(-1);
-    if (last === undefined) write();
+    if (this.#open === 0) write();
     // Before node:http's own listener: it closes after the last response if the client has ended its side.
-    else last.request.res.prependOnceListener('finish', write);
+    else newest!.res.prependOnceListener('finish', write);
+  }
+
+  /** Writes the reply, unless the connection was ended meanwhile. */
+  send({ req, res, body }: Turn, reply: Reply, headers: string[]): void {
+    const isLast = reply.isLast || this.#endsWith(req, body);
+    if (body !== undefined) {
+      body.discard();
+      this.#bodies.delete(body);
+    }
+    if (this.isOver || this.socket.destroyed) return;
+    if (isLast) headers.push(...CLOSE);
+    res.writeHead(reply.status, headers);
+    const content = req.method === 'HEAD' ? '' : reply.body;
+    if (!isLast) return void res.end(content, 'latin1');
+    if (content.length > 0) res.write(content, 'latin1');
+    else res.flushHeaders();
+    if (!req.complete) this.hold(); // nobody wants the rest, and to read it would cost others their turn
+    this.#end(res);
   }
 
   /**
-   * Ends our side after what was written. Then the input is read and dropped until the client ends its side too, for
-   * `LINGER_MS` at most. `res`: the response that was written. It is ended last, since that makes node:http close the
-   * socket.
+   * Whether the connection serves no other request after this one:
+   * - Its client says so, or speaks HTTP/1.0.
+   * - It has `Upgrade`: node:http drops what follows it.
+   * - It has `Expect`, and its body was not asked for: it is unknown whether the body will come.
+   * - Its body was refused, or is too long to be read to its end. A short one is read: a client that sends it in a
+   *   packet of its own would otherwise lose its connection at each 401 and 429.
+   * - No other waits, and no more are taken.
    */
-  end(res?: ServerResponse): void {
-    if (this.state === 'over') return;
-    this.state = 'over';
-    this.#dropAll();
+  #endsWith(req: IncomingMessage, body: Body | undefined): boolean {
+    const { upgrade, connection, 'content-length': length } = req.headers;
+    if (req.httpVersionMinor === 0 || upgrade !== undefined) return true;
+    if (connection !== undefined && HAS_CLOSE.test(connection)) return true;
+    if (expectOf(req) !== undefined && body?.isWanted !== true) return true;
+    if (body?.failure !== undefined) return true;
+    if (body !== undefined && !req.complete && !(Number(length) <= MAX_BODY_BYTES)) return true;
+    if (this.#refused.length > 0) return this.#answered === this.#refused.length;
+    return this.#owner.isStopping && this.#open === 1 && !this.#isBroken;
+  }
+
+  /**
+   * Ends our side after what was written; the client has `LINGER_MS` to end its own. `res`: the response that was written.
+   * It is ended last, since that makes node:http close the socket.
+   */
+  #end(res?: ServerResponse): void {
+    this.isOver = true;
     const { socket } = this;
     const close = () => (res === undefined ? socket.destroy() : res.end());
     socket.end(() => {
@@ -143,39 +202,5 @@ export class Connection {
       if (socket.readableEnded) close();
       else socket.once('end', close);
     });
-    const before = socket.bytesRead;
-    socket.removeAllListeners('data'); // or node:http would go on parsing
-    socket.on('data', () => socket.bytesRead - before > MAX_LINGER_BYTES && socket.destroy());
-    socket.resume();
-  }
-
-  /** Ends the connection if it is idle, and nothing has come since its last request for `maxMs`. */
-  endIfUnused(now: number, maxMs: number): void {
-    const { socket } = this;
-    const bytes = this.#bytesOfRequests;
-    if (!this.isIdle || bytes === 0) this.#unused.bytes = 0;
-    else if (bytes !== this.#unused.bytes) this.#unused = { bytes, since: now };
-    else {
-      const idleMs = now - this.#unused.since;
-      // What has come since is a part of the next request, which has a time-out of its own.
-      const isEmpty = () => socket.bytesRead === bytes || idleMs >= maxMs + MAX_ARRIVING_MS;
-      // A request may wait in the kernel: it is read before the next `setImmediate`.
-      if (idleMs >= maxMs) setImmediate(() => this.isIdle && isEmpty() && socket.destroy());
-    }
-  }
-
-  /** Ends the connection if its client has taken none of the unsent bytes for a while. */
-  endIfStuck(now: number): void {
-    const { writableLength: unsent, bytesWritten } = this.socket;
-    const taken = bytesWritten - unsent; // `unsent` alone looks the same if a reply has left and one of its length came
-    if (unsent === 0 || taken !== this.#taken.bytes) this.#taken = { bytes: taken, since: now };
-    else if (now - this.#taken.since >= MAX_STUCK_MS) this.#reset();
-  }
-
-  /** After a mere close, the kernel would keep the unsent bytes and go on trying to send them. */
-  #reset(): void {
-    // While our side is being ended, node:net cannot reset the socket, and would never close it.
-    if (this.socket.writableEnded) this.socket.destroy();
-    else this.socket.resetAndDestroy();
   }
 }

@@ -1,24 +1,22 @@
 /**
  * The HTTP server: node:http with every setting explicit, a reply of ours wherever it would answer by itself, the bounds
- * on connections, and the drain at the end.
+ * on connections, and the stop.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Clock, onceAMinute } from '../clock.ts';
-import { Connection } from './connection.ts';
-import { connectRefusal } from './edges.ts';
-import { type ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
-import { Request } from './request.ts';
+import type { Clock } from '../clock.ts';
+import { Connection, type Turn } from './connection.ts';
+import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import { METHODS } from './message.ts';
 
 const MAX_CONNECTIONS = 10_000;
-/** The share of them that one address can have. */
-const SHARE_OF_ADDRESS = 0.2;
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 15_000;
-/** A time-out is noticed this late at most; with node's own 30 s, a slow client could far exceed the time-outs. */
-const CHECKING_INTERVAL_MS = 2_000;
-const LOOK_EVERY_MS = 1_000;
+/** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
+const MAX_CONNECTIONS_OF_ADDRESS = 100;
+/** If an address has so many connections with more requests than may wait, its others are not read meanwhile. */
+const MAX_FLOODED_OF_ADDRESS = 8;
+/** A client that neither sends nor reads for so long is ended. */
+const MAX_STILL_MS = 30_000;
 /**
  * When the service stops, connections that seem idle stay open this long: a request may be on its way, and closing under
  * it would cost its sender the reply. A request in that time gets a refusal.
@@ -26,23 +24,21 @@ const LOOK_EVERY_MS = 1_000;
 const IDLE_GRACE_MS = 300;
 const DRAIN_POLL_MS = 20;
 
-/** Connections that were refused since the start, by the bound that they met. */
-export interface Refused {
-  maximum: number;
-  address: number;
-}
-
 interface Options {
   readonly clock: Clock;
   readonly keepAliveSeconds: number;
   readonly maxConnections?: number;
+  readonly maxConnectionsOfAddress?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
   /** Answers a request. */
-  handle(request: Request): void;
+  handle(turn: Turn): Promise<void>;
+  /** Refuses a request that is one too many on its connection. */
+  refuse(turn: Turn): void;
   /** The whole reply to what cannot be parsed or did not come in time. */
   refusal(connection: Connection, error: ApiError): string;
-  onRefused(refused: Refused): void;
+  /** Called when a connection was refused. */
+  onRefused(): void;
 }
 
 export interface DrainOptions {
@@ -53,23 +49,21 @@ export interface DrainOptions {
 export class HttpServer {
   readonly server: Server;
   readonly open = new Map<Socket, Connection>();
-  readonly refused: Refused = { maximum: 0, address: 0 };
-  isDraining = false;
+  /** Connections that were refused since the start, by the bound that they met. */
+  readonly refused = { maximum: 0, address: 0 };
+  isStopping = false;
   readonly #options: Options;
-  readonly #maxOfAddress: number;
-  readonly #ofAddress = new Map<string, number>();
+  readonly #ofAddress = new Map<string, Set<Connection>>();
   #accepted = 0;
   #servesLate = false;
 
   constructor(options: Options) {
-    const { maxConnections = MAX_CONNECTIONS } = options;
     this.#options = options;
-    this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
     const settings = {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-      keepAliveTimeout: 0, // for speed: `#watch` ends unused connections; node:http would set two timers for each request
+      headersTimeout: 10_000,
+      requestTimeout: 15_000,
+      connectionsCheckingInterval: 2_000, // with node's own 30 s, a slow client could far exceed these time-outs
+      keepAliveTimeout: 1_000 * options.keepAliveSeconds,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
@@ -78,21 +72,21 @@ export class HttpServer {
     };
     const server = createServer(settings);
     this.server = server;
-    server.maxConnections = maxConnections;
+    server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS;
     server.maxRequestsPerSocket = 0;
     server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
-    server.timeout = 0; // `#watch` ends the connections of clients that do not read
+    server.timeout = MAX_STILL_MS;
     // Not in the documents of Node: without it, a client that has ended its side gets no reply (`nc -N`).
     Object.assign(server, { httpAllowHalfOpen: true });
     server.on('connection', (socket) => this.#accept(socket));
-    server.on('drop', () => this.refused.maximum++);
-    server.on('request', (message, res) => this.#onRequest(message, res));
+    server.on('drop', () => this.#countRefused('maximum'));
+    server.on('timeout', endStill);
+    server.on('request', (req, res) => void this.#serve(req, res));
     // `100 Continue` is sent when, and only if, the body is wanted.
-    server.on('checkContinue', (message, res) => server.emit('request', message, res));
-    server.on('checkExpectation', (message, res) => server.emit('request', message, res));
-    server.on('connect', (_, socket: Socket) => this.#refuse(this.open.get(socket), connectRefusal()));
+    server.on('checkContinue', (req, res) => server.emit('request', req, res));
+    server.on('checkExpectation', (req, res) => server.emit('request', req, res));
+    server.on('connect', (_, socket: Socket) => this.#break(socket, connectRefusal()));
     server.on('clientError', (error, socket: Socket) => this.#onBadInput(error, socket));
-    this.#watch();
   }
 
   /**
@@ -100,7 +94,7 @@ export class HttpServer {
    * After `maxMs` it ends what is left, whatever clients send.
    */
   async drain(maxMs: number, { leavesQueue = false }: DrainOptions = {}): Promise<void> {
-    this.isDraining = true;
+    this.isStopping = true;
     this.#servesLate = leavesQueue;
     const began = performance.now();
     if (!leavesQueue) {
@@ -121,69 +115,82 @@ export class HttpServer {
     clearInterval(poll);
   }
 
-  #accept(socket: Socket): void {
-    const connection = new Connection(socket, this);
-    this.#accepted++;
-    const address = this.#options.addressOf?.(socket);
-    if (address !== undefined) {
-      const count = (this.#ofAddress.get(address) ?? 0) + 1;
-      if (count > this.#maxOfAddress) {
-        this.refused.address++;
-        return void socket.destroy();
-      }
-      this.#ofAddress.set(address, count);
+  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const connection = this.open.get(req.socket);
+    if (connection === undefined) return;
+    const turn = connection.turnOf(req, res, this.#options.clock.now(), this.isStopping && !this.#servesLate);
+    if (!connection.takesMore) {
+      if (connection.flood()) balance(connection.ofAddress);
+      return connection.refuse(turn, this.#options.refuse);
     }
-    this.open.set(socket, connection);
-    socket.once('close', () => {
-      this.open.delete(socket);
-      if (address === undefined) return;
-      const left = (this.#ofAddress.get(address) as number) - 1;
-      if (left === 0) this.#ofAddress.delete(address);
-      else this.#ofAddress.set(address, left);
-    });
+    await connection.wait(turn);
+    if (!connection.isOver && !req.socket.destroyed) await this.#options.handle(turn);
   }
 
-  #onRequest(message: IncomingMessage, res: ServerResponse): void {
-    const connection = this.open.get(message.socket);
-    if (connection?.takesMore() !== true) return;
-    const isLate = this.isDraining && !this.#servesLate;
-    const request = new Request(message, res, connection, this.#options.clock.now(), isLate);
-    connection.add(request, () => this.#options.handle(request));
+  #accept(socket: Socket): void {
+    this.#accepted++;
+    const address = this.#options.addressOf?.(socket);
+    const all = (address !== undefined && this.#ofAddress.get(address)) || new Set<Connection>();
+    const connection = new Connection(socket, this, all);
+    if (address !== undefined) {
+      if (all.size >= (this.#options.maxConnectionsOfAddress ?? MAX_CONNECTIONS_OF_ADDRESS)) {
+        this.#countRefused('address');
+        // Not at once: whoever connects again without pause would keep node:net accepting, and nobody else would be served.
+        setImmediate(() => socket.destroy());
+        return void socket.pause();
+      }
+      this.#ofAddress.set(address, all.add(connection));
+      setImmediate(balance, all); // not at once: node:http begins to read in the next tick
+      socket.once('close', () => {
+        all.delete(connection);
+        if (all.size === 0) this.#ofAddress.delete(address);
+        else balance(all);
+      });
+    }
+    this.open.set(socket, connection);
+    socket.once('close', () => this.open.delete(socket));
+  }
+
+  #countRefused(bound: 'maximum' | 'address'): void {
+    this.refused[bound]++;
+    this.#options.onRefused();
   }
 
   /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
   #onBadInput(error: Error & { code?: string }, socket: Socket): void {
-    const connection = this.open.get(socket);
     // The last reply was written in the middle of the packet that cannot be read further: it is on its way.
-    if (connection?.state === 'over' && error.code !== 'ECONNRESET') return;
-    if (error.code === 'ECONNRESET' || !socket.writable || connection === undefined) return void socket.destroy();
+    if (this.open.get(socket)?.isOver && error.code !== 'ECONNRESET') return;
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     if (socket.bytesRead === 0) {
       // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.
       return void setImmediate(() => socket.bytesRead === 0 && socket.destroy());
     }
-    this.#refuse(connection, fromParserError(error));
+    this.#break(socket, fromParserError(error));
   }
 
-  #refuse(connection: Connection | undefined, why: ApiError): void {
+  #break(socket: Socket, why: ApiError): void {
+    const connection = this.open.get(socket);
     connection?.break(why, () => this.#options.refusal(connection, why));
   }
+}
 
-  /** Looks every second for unused connections and for clients that have stopped reading, and reports refused ones. */
-  #watch(): void {
-    const keepAliveMs = this.#options.keepAliveSeconds * 1_000;
-    const mayReport = onceAMinute(() => this.#options.clock.now());
-    let reported = 0;
-    const timer = setInterval(() => {
-      const now = performance.now();
-      for (const connection of this.open.values()) {
-        connection.endIfStuck(now);
-        connection.endIfUnused(now, keepAliveMs);
-      }
-      const { maximum, address } = this.refused;
-      if (maximum + address === reported || !mayReport()) return;
-      reported = maximum + address;
-      this.#options.onRefused(this.refused);
-    }, LOOK_EVERY_MS).unref();
-    this.server.once('close', () => clearInterval(timer));
-  }
+/** Node:http reads a packet to its end, and each can be full of requests: so only few of an address are refused at a time. */
+function balance(ofAddress: ReadonlySet<Connection>): void {
+  let flooded = 0;
+  for (const { isFlooded } of ofAddress) if (isFlooded) flooded++;
+  const isBlocked = flooded >= MAX_FLOODED_OF_ADDRESS;
+  for (const connection of ofAddress) connection.block(isBlocked);
+}
+
+/** After a mere close, the kernel would keep what a client does not read, and go on trying to send it. */
+function endStill(socket: Socket): void {
+  // While our side is being ended, node:net cannot reset the socket, and would never close it.
+  if (socket.writableLength === 0 || socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+/** CONNECT has a target of its own form, and comes by an event of its own. */
+function connectRefusal(): ApiError {
+  const allow = [...METHODS, 'OPTIONS'].join(', ');
+  return new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', allow], true);
 }

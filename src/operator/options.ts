@@ -116,6 +116,7 @@ const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,1
 const environment = choice(ENVIRONMENTS);
 const seconds = integer(1, 3_600);
 const refusals = integer(0, 1_000_000);
+const connections = integer(1, 10_000);
 const megabytes = integer(1, 1_000_000);
 const url = text('a URL', /^\w[\w+.-]*:\/\/\S+$/);
 
@@ -131,6 +132,11 @@ export const SERVE = {
   corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
   trustProxy: option(v.optional(integer(0, 10), '0'), 'N', 'proxies in front that set X-Forwarded-For'),
   keepAlive: option(v.optional(seconds, '5'), 'SECONDS', 'idle time of a connection; more than a proxy in front has'),
+  connectionsPerAddress: option(
+    v.optional(connections, '100'),
+    'N',
+    'connections of one address; not behind --trust-proxy',
+  ),
   banAfter: option(v.optional(refusals), 'N', 'refusals a minute that ban a key, 0 for never', '5 times its limit'),
   maxStoreMb: option(v.optional(megabytes), 'MB', 'limit of the compacted store', 'a quarter of the heap, up to 384'),
   accessLog: flag('log a line for every request'),

@@ -2,6 +2,7 @@
  * The gate: the key, then the limits, and what a reply says of them. Without a valid key a request is counted by its
  * address.
  */
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
 import { type Caller, type Callers, UNKNOWN } from '../access/callers.ts';
@@ -9,12 +10,8 @@ import { formatKeyId } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { ApiError, type HeaderList } from '../http/errors.ts';
-import type { Request } from '../http/request.ts';
+import { header } from '../http/message.ts';
 import type { Log } from '../store/engine.ts';
-import { after, type Later } from './later.ts';
-import type { Exchange } from './routes.ts';
-
-const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
 interface Options {
   readonly clock: Clock;
@@ -23,10 +20,11 @@ interface Options {
   readonly trustProxy: number;
 }
 
-interface Admission {
-  readonly caller: Caller;
-  /** The limits do not admit the request. */
-  readonly refusal: ApiError | undefined;
+/** What the gate finds out about a request, for its reply and the log: also if it refuses. */
+export interface Found {
+  caller?: Caller;
+  /** The limit headers of the reply. */
+  limits?: HeaderList;
 }
 
 export class Gate {
@@ -42,75 +40,70 @@ export class Gate {
     this.#headers = new LimitHeaders(() => options.clock.wall());
   }
 
-  /** Takes a token of the caller, and sets the limit headers of the exchange. Throws if there is no valid key. */
-  identify(exchange: Exchange, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>): Later<Admission> {
-    const identify = () => callers.identify(exchange.request.headers.authorization);
-    const found = identify();
-    const refreshing = found === UNKNOWN ? limiter.refresh?.() : undefined;
-    return after(refreshing?.then(identify) ?? found, (known) => {
-      const caller = this.#mustBeCaller(exchange, known);
-      const decision = limiter.take(caller.key);
-      if (!(decision instanceof Promise)) return this.#note(exchange, caller, decision);
-      // Its key may have ended meanwhile.
-      return decision.then((decided) => this.#note(exchange, this.#mustBeCaller(exchange, identify()), decided));
-    });
-  }
-
-  #mustBeCaller(exchange: Exchange, known: Caller | ApiError): Caller {
-    if (known instanceof ApiError) throw this.#unauthorized(exchange, known);
-    return known;
-  }
-
-  #note(exchange: Exchange, caller: Caller, decision: Decision): Admission {
-    exchange.caller = caller;
-    exchange.limitHeaders = this.#headers.ofKey(decision);
+  /** Takes a token of the caller. Throws if there is no valid key, or if its limits do not admit the request. */
+  async pass(req: IncomingMessage, found: Found, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
+    const { authorization } = req.headers;
+    if (limiter.refresh !== undefined && callers.identify(authorization) === UNKNOWN) await limiter.refresh();
+    const decision = await limiter.take(this.#mustIdentify(req, found, callers).key);
+    const caller = this.#mustIdentify(req, found, callers); // its key may have ended meanwhile
+    found.caller = caller;
+    found.limits = this.#headers.ofKey(decision);
     if (decision.banBegan) {
       this.bans++;
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
       this.#options.log.info('a ban began', { key: formatKeyId(caller.key.id), seconds });
     }
-    return { caller, refusal: refusalOf(decision) };
+    if (decision.verdict !== 'admitted') throw refusalOf(decision);
+    return caller;
   }
 
-  /** The limit headers of a reply for which nothing was taken: those of the key if it is valid, else of the address. */
-  async look(request: Request, callers: Callers, limiter: Limiter): Promise<HeaderList> {
-    const caller = callers.identify(request.headers.authorization);
-    if (caller instanceof ApiError) return this.lookByAddress(request.connection.socket, request);
-    try {
-      return this.#headers.ofKey(await limiter.look(caller.key));
-    } catch {
-      return this.lookByAddress(request.connection.socket, request); // the store does not answer, which is the reply
-    }
+  #mustIdentify(req: IncomingMessage, found: Found, callers: Callers): Caller {
+    const known = callers.identify(req.headers.authorization);
+    if (known instanceof ApiError) throw this.#withoutKey(req, found, known);
+    return known;
   }
 
-  /** `request` is missing if it could not be parsed. */
-  lookByAddress(socket: Socket, request?: Request): HeaderList {
-    return this.#headers.ofAddress(this.addresses.look(this.addressOf(socket, request)));
-  }
-
-  /** The address under which a request is counted. */
-  addressOf(socket: Socket, request?: Request): string {
-    return clientAddress(socket.remoteAddress, request?.headers['x-forwarded-for'], this.#options.trustProxy);
-  }
-
-  #unauthorized(exchange: Exchange, refusal: ApiError): ApiError {
-    const allowance = this.addresses.count(this.addressOf(exchange.connection.socket, exchange.request));
-    exchange.limitHeaders = this.#headers.ofAddress(allowance);
+  #withoutKey(req: IncomingMessage, found: Found, refusal: ApiError): ApiError {
+    const allowance = this.addresses.count(this.addressOf(req.socket, req));
+    found.limits = this.#headers.ofAddress(allowance);
     if (!allowance.isOver) return refusal;
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
     return tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
+  }
+
+  /** The limit headers of a reply for which nothing was taken: those of the key if it is valid, else of the address. */
+  async look(req: IncomingMessage, callers: Callers, limiter: Limiter): Promise<HeaderList> {
+    const caller = callers.identify(req.headers.authorization);
+    if (caller instanceof ApiError) return this.lookByAddress(req.socket, req);
+    try {
+      return this.#headers.ofKey(await limiter.look(caller.key));
+    } catch {
+      return this.lookByAddress(req.socket, req); // the store does not answer, which is the reply
+    }
+  }
+
+  /** `req` is missing if it could not be parsed. */
+  lookByAddress(socket: Socket, req?: IncomingMessage): HeaderList {
+    return this.#headers.ofAddress(this.addresses.look(this.addressOf(socket, req)));
+  }
+
+  /** The address under which a request is counted. */
+  addressOf(socket: Socket, req?: IncomingMessage): string {
+    const forwarded = req && header(req, 'x-forwarded-for');
+    return clientAddress(socket.remoteAddress, forwarded, this.#options.trustProxy);
   }
 }
 
 const tooMany = (code: 'rate_limited' | 'key_banned', why: string, seconds: number) =>
   new ApiError(code, `${why}; ask again in ${seconds} s`, ['Retry-After', `${seconds}`]);
 
-function refusalOf(decision: Decision): ApiError | undefined {
+function refusalOf(decision: Decision): ApiError {
   const { verdict, binding, retryAt, at } = decision;
-  if (verdict === 'admitted') return undefined;
   const seconds = retryAfterSeconds(retryAt, at);
-  if (verdict === 'banned') return tooMany('key_banned', BANNED, seconds);
-  return tooMany('rate_limited', `the limit of ${decision[binding].limit} requests a ${binding} is used up`, seconds);
+  if (verdict === 'limited') {
+    return tooMany('rate_limited', `the limit of ${decision[binding].limit} requests a ${binding} is used up`, seconds);
+  }
+  return tooMany('key_banned', 'this key is banned for a while: it kept sending requests after a 429', seconds);
 }
 
 const MAX_DRIFT_MS = 250;

@@ -1,10 +1,7 @@
-/** The endpoints, one a row; the router that finds them; and a request, as it is on its way to one. */
-import type { Caller } from '../access/callers.ts';
-import type { Connection } from '../http/connection.ts';
-import { METHODS, readBody } from '../http/edges.ts';
+/** The endpoints, one a row, and the router that finds them. */
 import type { HeaderList } from '../http/errors.ts';
+import { METHODS } from '../http/message.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Request } from '../http/request.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
 import type { Handler } from '../shop/handler.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
@@ -32,92 +29,50 @@ export interface PublicEndpoint extends EndpointBase {
 
 export type Endpoint = Operation | PublicEndpoint;
 
-export const isPublic = (endpoint: Endpoint): endpoint is PublicEndpoint => 'answer' in endpoint;
-export const isOperation = (endpoint: Endpoint): endpoint is Operation => 'handler' in endpoint;
-
-const operation = (
-  name: string,
-  method: Operation['method'],
-  path: string,
-  handler: Handler,
-  headers?: HeaderList,
-): Operation => ({ name, method, path, handler, headers });
-
-export const ENDPOINTS: readonly Operation[] = [
-  operation('listPets', 'GET', '/v1/pets', listPets),
-  operation('createPet', 'POST', '/v1/pets', createPet),
-  operation('getPet', 'GET', '/v1/pets/{petId}', getPet, GET_PET_HEADERS),
-  operation('updatePet', 'PATCH', '/v1/pets/{petId}', updatePet),
-  operation('deletePet', 'DELETE', '/v1/pets/{petId}', deletePet),
-  operation('listCategories', 'GET', '/v1/categories', listCategories),
-  operation('putCategory', 'PUT', '/v1/categories/{categoryId}', putCategory),
-  operation('listOrders', 'GET', '/v1/store/orders', listOrders),
-  operation('getOrder', 'GET', '/v1/store/orders/{orderId}', getOrder),
-  operation('createOrder', 'POST', '/v1/store/orders', createOrder),
-  operation('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', updateOrder),
+export const OPERATIONS: readonly Operation[] = [
+  { name: 'listPets', method: 'GET', path: '/v1/pets', handler: listPets },
+  { name: 'createPet', method: 'POST', path: '/v1/pets', handler: createPet },
+  { name: 'getPet', method: 'GET', path: '/v1/pets/{petId}', handler: getPet, headers: GET_PET_HEADERS },
+  { name: 'updatePet', method: 'PATCH', path: '/v1/pets/{petId}', handler: updatePet },
+  { name: 'deletePet', method: 'DELETE', path: '/v1/pets/{petId}', handler: deletePet },
+  { name: 'listCategories', method: 'GET', path: '/v1/categories', handler: listCategories },
+  { name: 'putCategory', method: 'PUT', path: '/v1/categories/{categoryId}', handler: putCategory },
+  { name: 'listOrders', method: 'GET', path: '/v1/store/orders', handler: listOrders },
+  { name: 'getOrder', method: 'GET', path: '/v1/store/orders/{orderId}', handler: getOrder },
+  { name: 'createOrder', method: 'POST', path: '/v1/store/orders', handler: createOrder },
+  { name: 'updateOrder', method: 'PATCH', path: '/v1/store/orders/{orderId}', handler: updateOrder },
 ];
 
 /** The endpoints at one path, by method. HEAD has the endpoint of GET. */
-export interface Route<E extends Endpoint = Endpoint> {
+interface Route {
   readonly allow: string;
-  readonly endpoints: ReadonlyMap<string, E>;
+  readonly endpoints: ReadonlyMap<string, Endpoint>;
 }
 
 /** Finds the endpoints at a path. The path is taken as its text: no trailing slash, case folding or decoding. */
-export class Router<E extends Endpoint> {
-  readonly #exact = new Map<string, Route<E>>();
-  /** By what stands before the parameter, which is any last segment. */
-  readonly #withParameter = new Map<string, Route<E>>();
+export class Router {
+  /** By the path, or by what stands before the parameter, which is any last segment. */
+  readonly #routes = new Map<string, Route>();
 
-  constructor(rows: readonly E[]) {
+  constructor(rows: readonly Endpoint[]) {
     for (const { path } of rows) {
-      const route = routeOf(rows.filter((one) => one.path === path));
-      const before = path.replace(/\{\w+\}$/, '');
-      (before === path ? this.#exact : this.#withParameter).set(before, route);
+      const here = rows.filter((one) => one.path === path);
+      this.#routes.set(path.replace(/\{\w+\}$/, '{}'), routeOf(here));
     }
   }
 
-  find(path: string): Route<E> | undefined {
-    const exact = this.#exact.get(path);
+  find(path: string): Route | undefined {
+    const exact = this.#routes.get(path);
     if (exact !== undefined || path.endsWith('/')) return exact;
-    return this.#withParameter.get(path.slice(0, path.lastIndexOf('/') + 1));
+    return this.#routes.get(`${path.slice(0, path.lastIndexOf('/') + 1)}{}`);
   }
 }
 
-function routeOf<E extends Endpoint>(here: readonly E[]): Route<E> {
-  const endpoints = new Map<string, E>(here.map((one) => [one.method, one]));
+function routeOf(here: readonly Endpoint[]): Route {
+  const endpoints = new Map<string, Endpoint>(here.map((one) => [one.method, one]));
   const get = endpoints.get('GET');
   if (get !== undefined) endpoints.set('HEAD', get);
-  const allow = [...METHODS.filter((method) => endpoints.has(method)), 'OPTIONS'].join(', ');
-  return { allow, endpoints };
-}
-
-/** One request and all that the steps on its way have found out about it. */
-export class Exchange {
-  /** The request id. */
-  readonly id: string;
-  readonly request: Request;
-  readonly connection: Connection;
-  path = '';
-  query = '';
-  /** Undefined if there is none at this path and method. */
-  endpoint: Endpoint | undefined;
-  /** Undefined until the key is known. */
-  caller: Caller | undefined;
-  /** The limit headers of the reply; undefined before the limits are known. */
-  limitHeaders: HeaderList | undefined;
-  #reading: Promise<Uint8Array> | undefined;
-
-  constructor(id: string, request: Request) {
-    this.id = id;
-    this.request = request;
-    this.connection = request.connection;
-  }
-
-  /** Reads the body, or throws the refusal of it. The same promise however often it is called. */
-  readBody(): Promise<Uint8Array> {
-    return (this.#reading ??= readBody(this.request));
-  }
+  return { allow: [...METHODS.filter((method) => endpoints.has(method)), 'OPTIONS'].join(', '), endpoints };
 }
 
 /** One answered request, for the metrics and the access log. */

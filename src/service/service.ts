@@ -1,38 +1,23 @@
-/**
- * The life of a request, from its parsed head to its reply: target, message, caller, limits, endpoint, body, handler. A step
- * that refuses throws, and `#refusal` makes a reply of it.
- */
-import { randomBytes } from 'node:crypto';
+/** The service: what becomes of a request, from its parsed head to its reply. */
+import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import { type Caller, Callers } from '../access/callers.ts';
+import type { Socket } from 'node:net';
+import { Callers } from '../access/callers.ts';
 import type { Limiter } from '../access/limiter.ts';
-import type { Clock } from '../clock.ts';
-import { NO_BODY } from '../http/body.ts';
-import type { Connection } from '../http/connection.ts';
-import { checkMessage, checkTargetAndExpect, readTarget } from '../http/edges.ts';
+import { type Clock, onceAMinute } from '../clock.ts';
+import { NO_BODY, readBody } from '../http/body.ts';
+import type { Turn } from '../http/connection.ts';
 import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
-import { errorReply, type Reply, rawReply, send } from '../http/reply.ts';
-import type { Request } from '../http/request.ts';
+import { checkMessage, checkTargetAndExpect, header, readTarget, WITHOUT_BODY } from '../http/message.ts';
+import { errorReply, type Reply, rawReply, SAFE } from '../http/reply.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
 import type { HandlerContext } from '../shop/handler.ts';
 import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
 import { asApiError } from './failures.ts';
-import { Gate } from './gate.ts';
-import { after, type Later } from './later.ts';
+import { type Found as FoundByGate, Gate } from './gate.ts';
 import { corsHeaders, healthEndpoints, preflight } from './public.ts';
-import {
-  ENDPOINTS,
-  type Endpoint,
-  Exchange,
-  isOperation,
-  isPublic,
-  type Operation,
-  type PublicEndpoint,
-  type Route,
-  Router,
-  type Summary,
-} from './routes.ts';
+import { type Endpoint, OPERATIONS, Router, type Summary } from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;
@@ -42,6 +27,7 @@ export interface Settings {
   /** Seconds for which a connection may stay unused. */
   readonly keepAlive: number;
   readonly maxConnections?: number;
+  readonly connectionsPerAddress?: number;
 }
 
 interface Options {
@@ -63,36 +49,43 @@ interface Parts {
   readonly endpoints?: readonly Endpoint[];
 }
 
+/** What is found out about a request on its way, for its reply and the log. */
+interface Found extends FoundByGate {
+  /** The id of the request: random, so that nobody counts the requests of others. */
+  readonly id: string;
+  endpoint?: Endpoint;
+}
+
 export class Service {
   readonly server: Server;
   readonly #options: Options;
   readonly #http: HttpServer;
   readonly #gate: Gate;
-  readonly #corsHeaders: HeaderList;
-  readonly #keepAlive: HeaderList;
-  /** For speed: the id of a request is this random text and a number. */
-  readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
-  #ids = 0;
-  readonly #early: Request[] = [];
-  #public = new Router<PublicEndpoint>([]);
-  #operations = new Router<Operation>([]);
+  /** Headers of every reply. */
+  readonly #common: HeaderList;
+  #setOpened = () => {};
+  readonly #opened = new Promise<void>((resolve) => (this.#setOpened = resolve));
+  #router: Router;
   #parts: (Parts & { readonly callers: Callers; readonly context: HandlerContext }) | undefined;
 
   constructor(options: Options) {
     this.#options = options;
     const { clock, log, settings } = options;
-    this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
-    this.#corsHeaders = corsHeaders(settings.corsOrigin);
-    this.#keepAlive = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${settings.keepAlive}`];
-    this.#route([]);
+    const { trustProxy, keepAlive, maxConnections, connectionsPerAddress } = settings;
+    this.#gate = new Gate({ clock, log, trustProxy });
+    this.#common = [...SAFE, ...corsHeaders(settings.corsOrigin)];
+    this.#router = new Router([...OPERATIONS, ...healthEndpoints(() => this.#unready())]);
+    const mayWarn = onceAMinute(() => clock.now());
     this.#http = new HttpServer({
       clock,
-      keepAliveSeconds: settings.keepAlive,
-      maxConnections: settings.maxConnections,
-      addressOf: settings.trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
-      handle: (request) => this.#begin(request),
-      refusal: (connection, error) => this.#rawRefusal(connection, error),
-      onRefused: (refused) => log.warn('connections were refused; counts since the start', { ...refused }),
+      keepAliveSeconds: keepAlive,
+      maxConnections,
+      maxConnectionsOfAddress: connectionsPerAddress,
+      addressOf: trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
+      handle: (turn) => this.#handle(turn),
+      refuse: (turn) => this.#refuse(turn),
+      refusal: ({ socket }, error) => this.#rawRefusal(socket, error),
+      onRefused: () => mayWarn() && log.warn(REFUSED, { ...this.#http.refused }),
     });
     this.server = this.#http.server;
   }
@@ -102,15 +95,9 @@ export class Service {
     const { clock, settings } = this.#options;
     const { store } = parts;
     const callers = new Callers(store, settings.environment);
-    const context = { store, callers, clock };
-    this.#route(parts.endpoints ?? []);
-    this.#parts = { ...parts, callers, context };
-    for (const request of this.#early.splice(0)) this.#handle(request);
-  }
-
-  #route(endpoints: readonly Endpoint[]): void {
-    this.#public = new Router([...healthEndpoints(() => this.#unready()), ...endpoints.filter(isPublic)]);
-    this.#operations = new Router([...ENDPOINTS, ...endpoints.filter(isOperation)]);
+    this.#router = new Router([...OPERATIONS, ...healthEndpoints(() => this.#unready()), ...(parts.endpoints ?? [])]);
+    this.#parts = { ...parts, callers, context: { store, callers, clock } };
+    this.#setOpened();
   }
 
   /** As `HttpServer.drain`. */
@@ -125,119 +112,111 @@ export class Service {
     return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
   }
 
-  #begin(request: Request): void {
-    if (this.#parts === undefined && this.#options.waitsToOpen) this.#early.push(request);
-    else this.#handle(request);
-  }
+  /** The way of every request. A step that refuses throws, and the refusal becomes the reply. */
+  async #answer({ req, res, body, isLate }: Turn, found: Found): Promise<Reply> {
+    const method = req.method!;
+    const { path, query } = readTarget(req);
+    const route = this.#router.find(path);
+    const endpoint = (found.endpoint = route?.endpoints.get(method));
+    const isLimited = path === '/v1' || path.startsWith('/v1/');
+    checkMessage(req);
+    if (!isLimited) found.limits = [];
 
-  #handle(request: Request): void {
-    const exchange = new Exchange(this.#newId(), request);
-    void after(this.#serve(exchange), (reply) =>
-      after(exchange.limitHeaders ?? this.#lookAtLimits(request), (limitHeaders) => {
-        send(request, reply, this.#about(exchange.id, limitHeaders, exchange.endpoint), this.#keepAlive);
-        this.#report(exchange.connection, exchange.id, reply.status, exchange);
-      }),
-    );
-  }
-
-  #serve(exchange: Exchange): Later<Reply> {
-    const { request } = exchange;
-    const refuse = (error: unknown) => this.#refusal(exchange, error);
-    try {
-      const { path, query } = readTarget(request);
-      const operation = this.#operations.find(path);
-      const shown = operation === undefined ? this.#public.find(path) : undefined;
-      exchange.path = path;
-      exchange.query = query;
-      exchange.endpoint = (operation ?? shown)?.endpoints.get(request.method);
-      checkMessage(request);
-      const isLimited = operation !== undefined || isUnder('/v1', path);
-      if (!isLimited) exchange.limitHeaders = [];
-      const known = operation ?? shown;
-      if (request.method === 'OPTIONS' && known !== undefined) {
-        checkTargetAndExpect(request);
-        return preflight(known.allow, this.#options.settings.corsOrigin);
-      }
-      const reply = isLimited ? this.#operate(exchange, operation) : this.#show(exchange, shown);
-      return reply instanceof Promise ? reply.catch(refuse) : reply;
-    } catch (error) {
-      return refuse(error);
+    if (method === 'OPTIONS' && route !== undefined) {
+      checkTargetAndExpect(req);
+      return preflight(route.allow, this.#options.settings.corsOrigin);
     }
-  }
 
-  #show({ request }: Exchange, route: Route<PublicEndpoint> | undefined): Reply {
-    if (route === undefined && this.#parts === undefined) throw notNow(STARTING);
-    return endpointAt(route, request).answer();
-  }
-
-  #operate(exchange: Exchange, route: Route<Operation> | undefined): Later<Reply> {
-    const { request } = exchange;
     const parts = this.#parts;
-    if (request.isLate) throw notNow(STOPPING);
-    if (parts === undefined) throw notNow(STARTING);
-    const { callers, context, limiter } = parts;
-    return after(this.#gate.identify(exchange, callers, limiter), ({ caller, refusal }) => {
-      if (refusal !== undefined) return errorReply(refusal);
-      if (caller.key.readOnly && !READING.includes(request.method)) throw readOnlyKey();
-      return answer(exchange, caller, route, context);
-    });
+    if (isLimited && isLate) throw notNow(STOPPING);
+    if (parts === undefined && (isLimited || route === undefined)) throw notNow(STARTING);
+    if (isLimited) {
+      const { key } = await this.#gate.pass(req, found, parts!.callers, parts!.limiter);
+      if (key.readOnly && !READING.includes(method)) throw readOnlyKey();
+    }
+
+    checkTargetAndExpect(req);
+    if (route === undefined) throw nothingThere();
+    if (endpoint === undefined) throw methodNotAllowed(route.allow);
+    if ('answer' in endpoint) return endpoint.answer();
+
+    const bytes = WITHOUT_BODY.includes(method) ? NO_BODY : await readBody(req, res, body);
+    const param = path.slice(path.lastIndexOf('/') + 1);
+    const idempotencyKey = header(req, 'idempotency-key');
+    return endpoint.handler({ caller: found.caller!, param, query, idempotencyKey, body: bytes }, parts!.context);
   }
 
-  #unready(): string | undefined {
-    if (this.#http.isDraining) return STOPPING;
-    if (this.#parts === undefined) return STARTING;
-    return this.#parts.ready() ? undefined : 'the service waits for its store';
+  async #handle(turn: Turn): Promise<void> {
+    if (this.#parts === undefined && this.#options.waitsToOpen) await this.#opened;
+    const found: Found = { id: randomUUID() };
+    let reply: Reply;
+    try {
+      reply = await this.#answer(turn, found);
+    } catch (error) {
+      reply = this.#refusal(error, found.id);
+    }
+    const limits = found.limits ?? (await this.#lookAtLimits(turn));
+    this.#send(turn, reply, found, limits);
   }
 
-  #refusal({ id }: Exchange, error: unknown): Reply {
+  /** Refuses a request that is one too many on its connection, before anything is known of it. */
+  #refuse(turn: Turn): void {
+    this.#send(turn, TOO_MANY, { id: randomUUID() }, this.#gate.lookByAddress(turn.connection.socket));
+  }
+
+  #send(turn: Turn, reply: Reply, found: Found, limits: HeaderList): void {
+    const own = found.endpoint?.headers ?? [];
+    turn.connection.send(turn, reply, ['X-Request-Id', found.id, ...limits, ...own, ...this.#common, ...reply.headers]);
+    this.#report(turn.connection.socket, found, reply.status, turn);
+  }
+
+  #refusal(error: unknown, requestId: string): Reply {
     const known = asApiError(error);
     if (known !== undefined) return errorReply(known);
-    this.#options.log.error('internal error', { requestId: id, error: (error as Error)?.stack ?? error });
+    this.#options.log.error('internal error', { requestId, error: (error as Error)?.stack ?? error });
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
   /** The whole reply to what is no request. */
-  #rawRefusal(connection: Connection, error: ApiError): string {
-    const id = this.#newId();
+  #rawRefusal(socket: Socket, error: ApiError): string {
+    const found = { id: randomUUID() };
     const reply = errorReply(error);
-    this.#report(connection, id, reply.status);
-    return rawReply(reply, this.#about(id, this.#gate.lookByAddress(connection.socket)));
+    this.#report(socket, found, reply.status);
+    return rawReply(reply, ['X-Request-Id', found.id, ...this.#gate.lookByAddress(socket), ...this.#common]);
   }
 
   /** The limit headers of a refusal that came before the limits were asked. */
-  #lookAtLimits(request: Request): Later<HeaderList> {
-    if (this.#parts === undefined) return this.#gate.lookByAddress(request.connection.socket, request);
-    return this.#gate.look(request, this.#parts.callers, this.#parts.limiter);
+  async #lookAtLimits({ req }: Turn): Promise<HeaderList> {
+    if (this.#parts === undefined) return this.#gate.lookByAddress(req.socket, req);
+    return this.#gate.look(req, this.#parts.callers, this.#parts.limiter);
   }
 
-  /** The headers that depend on the request. */
-  #about(id: string, limitHeaders: HeaderList, endpoint?: Endpoint): HeaderList {
-    return ['X-Request-Id', id, ...limitHeaders, ...(endpoint?.headers ?? []), ...this.#corsHeaders];
-  }
-
-  #newId(): string {
-    return this.#idPrefix + this.#ids++;
-  }
-
-  #report({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
+  /** `turn` is missing if no request could be parsed. */
+  #report(socket: Socket, { id, endpoint, caller }: Found, status: number, turn?: Turn): void {
     const { onReply, clock } = this.#options;
-    if (onReply === undefined) return;
-    const { request, endpoint, caller } = exchange ?? {};
-    onReply({
+    onReply?.({
       route: endpoint?.name ?? 'other',
-      method: request?.method,
-      target: request?.url,
-      address: () => this.#gate.addressOf(socket, request),
+      method: turn?.req.method,
+      target: turn?.req.url,
+      address: () => this.#gate.addressOf(socket, turn?.req),
       status,
-      ms: request === undefined ? 0 : clock.now() - request.receivedAt,
-      requestId,
+      ms: turn === undefined ? 0 : clock.now() - turn.receivedAt,
+      requestId: id,
       keyId: caller?.key.id,
     });
   }
+
+  #unready(): string | undefined {
+    if (this.#http.isStopping) return STOPPING;
+    if (this.#parts === undefined) return STARTING;
+    return this.#parts.ready() ? undefined : 'the service waits for its store';
+  }
 }
 
+const REFUSED = 'connections were refused; counts since the start';
 const STARTING = 'the service is starting';
 const STOPPING = 'the service is shutting down';
+const TOO_MANY = errorReply(notNow('too many requests wait on this connection: this one was not begun'));
 
 /** What a key that only reads may ask for. */
 const READING = ['GET', 'HEAD'];
@@ -246,30 +225,3 @@ const readOnlyKey = () =>
     'read_only_key',
     'this key may only read: it takes GET and HEAD; ask the operator for one that may write',
   );
-
-/** The endpoint that the request asks for. */
-function endpointAt<E extends Endpoint>(route: Route<E> | undefined, request: Request): E {
-  checkTargetAndExpect(request);
-  if (route === undefined) throw nothingThere();
-  const endpoint = route.endpoints.get(request.method);
-  if (endpoint === undefined) throw methodNotAllowed(route.allow);
-  return endpoint;
-}
-
-/** Reads the body, and has the handler answer. */
-function answer(
-  exchange: Exchange,
-  caller: Caller,
-  route: Route<Operation> | undefined,
-  context: HandlerContext,
-): Later<Reply> {
-  const { request, path, query } = exchange;
-  const { method, handler } = endpointAt(route, request);
-  const param = path.slice(path.lastIndexOf('/') + 1);
-  const call = { caller, param, query, idempotencyKey: request.headers['idempotency-key'], body: NO_BODY };
-  if (method === 'GET') return handler(call, context);
-  return exchange.readBody().then((body) => handler({ ...call, body }, context));
-}
-
-const isUnder = (root: string, path: string): boolean =>
-  path.startsWith(root) && (path.length === root.length || path[root.length] === '/');

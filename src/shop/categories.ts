@@ -1,7 +1,7 @@
 /** Categories: a name for an id that the caller chooses. */
 
-import { refuseParameters } from '../http/edges.ts';
 import { notFound } from '../http/errors.ts';
+import { refuseParameters } from '../http/query.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { formatKeyId } from '../access/keys.ts';
 import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
-import { ApiError } from '../http/errors.ts';
+import { ApiError, type HeaderList } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Transaction } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
@@ -19,7 +19,8 @@ type Created = Pick<Replay, 'status' | 'body' | 'location'>;
 
 export const created = (json: string, location: string): Created => ({ status: 201, body: json, location });
 
-const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
+const replyOf = ({ status, body, location }: Created, more: HeaderList = []): Reply =>
+  jsonReply(status, body, ['Location', location, ...more]);
 
 /**
  * Runs `make` and stores its reply, in one transaction. A later request under the same Idempotency-Key with the same
@@ -44,7 +45,7 @@ export async function once(
   return write(context, call, (tx) => {
     const first = tx.replays.get(id);
     if (first !== undefined) {
-      if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');
+      if (first.digest === digest) return replyOf(first, ['Idempotent-Replayed', 'true']);
       throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
     }
     checkBounds(context, tx, keyId);

@@ -1,5 +1,5 @@
 /** Lists by ascending id: the page that a query names, and the link to the next page. */
-import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
+import { limitUpTo, type Parameter, readQuery } from '../http/query.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import type { Page } from '../store/model.ts';

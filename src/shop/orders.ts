@@ -1,7 +1,7 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
 
-import { enumParameter, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
+import { enumParameter, refuseParameters } from '../http/query.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';

@@ -1,8 +1,8 @@
 /** Animals: validation, and the handlers of their endpoints. */
 
-import { enumParameter, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
-import { jsonReply, Reply } from '../http/reply.ts';
+import { enumParameter, refuseParameters } from '../http/query.ts';
+import { emptyReply, jsonReply, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, TABLES } from '../store/model.ts';
@@ -92,5 +92,5 @@ export async function deletePet(call: Call, context: HandlerContext): Promise<Re
     }
     tx.pets.delete(pet.id);
   });
-  return new Reply(204, []);
+  return emptyReply(204);
 }

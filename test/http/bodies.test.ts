@@ -93,7 +93,7 @@ test('behind a reply that did not need it no more than 4 MiB are read', async (t
 });
 
 test('all bodies under way take 64 MiB at most: the newest are refused with 503, and what ends makes room', async (t) => {
-  const { port, key } = await serviceFor(t);
+  const { port, key } = await serviceFor(t, { connectionsPerAddress: 10_000 });
   const { post } = requestsOf(key);
   const half = post(`Content-Length: ${MAX_BODY_BYTES}\r\n`, ' '.repeat(MAX_BODY_BYTES - 1));
   const clients: net.Socket[] = [];

@@ -1,7 +1,7 @@
 /** What is said of members that are wrong is bounded; and what the API takes for an animal, the operator's side takes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { limitUpTo, readQuery } from '../../src/http/edges.ts';
+import { limitUpTo, readQuery } from '../../src/http/query.ts';
 import { InvalidMembers, Members } from '../../src/json/members.ts';
 import { readJson } from '../../src/json/reader.ts';
 import { readAnimal } from '../../src/operator/animals.ts';
