@@ -25,7 +25,9 @@ const MISTYPED = invalid('The API key is mistyped: its checksum does not match. 
 /** With replicas, another one may have just made this key: the gate then reads the newest keys, and looks once more. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
-const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
+export const ENDED = invalid(
+  'The API key was revoked or replaced. Use the key that took its place, or ask for a new one.',
+);
 
 type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find' | 'revision'> } };
 
@@ -66,6 +68,13 @@ export class Callers {
     if (this.#known.size >= MAX_KNOWN_HEADERS) this.#known.clear();
     if (authorization.length <= MAX_KNOWN_HEADER_CHARS) this.#known.set(authorization, caller);
     return caller;
+  }
+
+  /** True if a caller that was identified before is none any more. */
+  hasEnded(caller: Caller): boolean {
+    const key = this.#store.read.keys.find(caller.digest);
+    const now = key === caller.key ? caller : key && callerOf(key, caller.digest);
+    return now === undefined || !this.#isRunning(now);
   }
 
   /** Throws unless the caller's secret is one of this row: its key as a transaction sees it. */

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
-import { type Caller, type Callers, UNKNOWN } from '../access/callers.ts';
+import { type Caller, type Callers, ENDED, UNKNOWN } from '../access/callers.ts';
 import { formatKeyId } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
@@ -43,9 +43,14 @@ export class Gate {
   /** Takes a token of the caller. Throws if there is no valid key, or if its limits do not admit the request. */
   async pass(req: IncomingMessage, found: Found, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
     const { authorization } = req.headers;
-    if (limiter.refresh !== undefined && callers.identify(authorization) === UNKNOWN) await limiter.refresh();
-    const decision = await limiter.take(this.#mustIdentify(req, found, callers).key);
-    const caller = this.#mustIdentify(req, found, callers); // its key may have ended meanwhile
+    let caller = callers.identify(authorization);
+    if (caller === UNKNOWN && limiter.refresh !== undefined) {
+      await limiter.refresh();
+      caller = callers.identify(authorization);
+    }
+    if (caller instanceof ApiError) throw this.#withoutKey(req, found, caller);
+    const decision = await limiter.take(caller.key);
+    if (callers.hasEnded(caller)) throw this.#withoutKey(req, found, ENDED); // while a database was asked
     found.caller = caller;
     found.limits = this.#headers.ofKey(decision);
     if (decision.banBegan) {
@@ -55,12 +60,6 @@ export class Gate {
     }
     if (decision.verdict !== 'admitted') throw refusalOf(decision);
     return caller;
-  }
-
-  #mustIdentify(req: IncomingMessage, found: Found, callers: Callers): Caller {
-    const known = callers.identify(req.headers.authorization);
-    if (known instanceof ApiError) throw this.#withoutKey(req, found, known);
-    return known;
   }
 
   #withoutKey(req: IncomingMessage, found: Found, refusal: ApiError): ApiError {
