@@ -2,14 +2,13 @@
  * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
  * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
  */
-import type { Command, Context } from './operator/command.ts';
+import type { Clock } from './clock.ts';
 import type { Options, ServeSettings } from './operator/options.ts';
 import type { Endpoint } from './service/routes.ts';
 import type { Engine, EngineOptions, Proof } from './store/engine.ts';
+import type { Environment } from './store/model.ts';
 
 export interface Extra {
-  /** Commands, below those of the service. */
-  readonly commands?: readonly Command[];
   /** Options that `serve` takes too. */
   readonly options?: Options;
   /** What it adds to a server whose store is open. */
@@ -22,7 +21,10 @@ export interface Extra {
 export type AllSettings = ServeSettings & { readonly [option: string]: unknown };
 
 /** A server that is about to open. */
-export interface Opening extends Pick<Context, 'engine' | 'clock' | 'environment'> {
+export interface Opening {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly environment: Environment;
   readonly settings: AllSettings;
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly origin: string;

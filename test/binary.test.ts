@@ -11,7 +11,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { variableOf } from '../src/operator/arguments.ts';
+import { variableOf } from '../src/operator/command.ts';
 import { SERVE } from '../src/operator/options.ts';
 import { freePort, program, serving, temporary } from './program.ts';
 

@@ -1,15 +1,13 @@
-/** What a command is, and how it is performed: by the running server, or where none runs on the store itself. */
-import { setTimeout as wait } from 'node:timers/promises';
-import { getHeapStatistics } from 'node:v8';
-import { type Clock, systemClock } from '../clock.ts';
-import type { Extra, Storage } from '../extra.ts';
-import { type Engine, type EngineOptions, InUseError } from '../store/engine.ts';
-import { openFileStore } from '../store/file/store.ts';
+/** What a command is, how its words and variables become values, and the text of `--help`. */
+import { parseArgs } from 'node:util';
+import * as v from 'valibot';
+import type { Clock } from '../clock.ts';
+import type { Extra } from '../extra.ts';
+import type { Engine } from '../store/engine.ts';
 import type { Environment } from '../store/model.ts';
-import { check, flagOf, type Given, namesOf, readArguments, usageError } from './arguments.ts';
-import { type Location, type Options, pick, storeName, type Texts, type Values } from './options.ts';
-import { asCommandError, CommandError, EXIT, inWords, isBody, note, print, printLine } from './output.ts';
-import { askServer } from './socket.ts';
+import { excerpt, withoutSecrets } from '../text.ts';
+import { BOUND, JSON_SWITCH, type Option, type Options, PLACE, type Values } from './options.ts';
+import { CommandError, EXIT, PROGRAM, usage } from './program.ts';
 
 /** What the work of a command is given, in the running server or in a process of its own. */
 export interface Context {
@@ -27,223 +25,235 @@ export interface Program {
   readonly extras: readonly Extra[];
 }
 
-/** What a command is given for what it does in its own process, and not where the store is open. */
-export interface Here extends Location {
-  readonly json: boolean;
+/** By the names of options or parameters: what was given, as it was given. */
+export type Texts = Readonly<Partial<Record<string, string>>>;
+const STORE = { ...PLACE, ...JSON_SWITCH };
+/** Where the store is, and how the result is printed. With `store`, `data` means nothing. */
+export type Place = Values<typeof STORE>;
+
+/** What the process of a command has. */
+export interface Tools {
   readonly program: Program;
-  /** Lets the work of the command be done with these parameters, where the store is open. */
+  readonly given: Given;
+  /** Lets the work be done with these parameters: by the running server, or else here, on the store that is opened. */
   ask(texts: Texts): Promise<unknown>;
 }
 
-/**
- * What the running server does for a command, and the parameters that it takes, where these are not the options of the
- * command. The result is an object, or a body.
- */
-export interface Procedure {
-  readonly takes: Options;
-  work(context: Context, given: Given): unknown;
+/** How a command is defined. `O`: its options. `P`: the parameters of its work, where they are others. */
+interface Row<O extends Options, P extends Options> extends Pick<Command, 'access' | 'more'> {
+  readonly takes?: P;
+  readonly misfit?: (values: Values<O>) => string | undefined;
+  readonly work?: (context: Context, values: Values<NoInfer<P>>) => unknown;
+  readonly isLogged?: (values: Values<NoInfer<P>>) => boolean;
+  readonly run?: (values: Values<O> & Place, tools: Tools) => unknown;
 }
 
-/** The work gets the values of the parameters in `takes`, and no others. */
-export const procedure = <O extends Options>(
-  takes: O,
-  work: (context: Context, values: Values<O>) => unknown,
-): Procedure => ({
-  takes,
-  work: (context, given) => work(context, check(takes, given)),
-});
-
-/** A command as the program has it: with all of its options, and without their types. */
+/** A command without the types of its options. */
 export interface Command {
   readonly name: string;
   readonly help: string;
   /** Sentences of `--help` below the first. */
   readonly more?: string;
-  readonly options: Options;
   /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
   readonly access?: 'read' | 'write' | 'create';
-  /** True: this process does the work, also beside a running server. */
-  readonly isAlone?: boolean;
-  /** Whether the running server logs that it was asked. By default it logs each that may change the store. */
-  readonly isLogged?: (texts: Texts) => boolean;
-  readonly procedure?: Procedure;
-  /** Checks what was given. Returns what is to be run. */
-  prepare(given: Given): (here: Here) => unknown;
-}
-
-/**
- * How a command is defined. `work` and `run` get the values of the options that it names; to read another does not
- * compile.
- */
-export interface Definition<O extends Options>
-  extends Pick<Command, 'more' | 'access' | 'isAlone' | 'isLogged' | 'procedure'> {
-  /** Its own: `access` adds those that say where the store is. */
-  readonly options: O;
+  /** All of them: `access` adds those that say where the store is. */
+  readonly options: Options;
+  /** The parameters of its work. */
+  readonly takes: Options;
   /** What does not fit together, in words. */
-  readonly misfit?: (values: Values<NoInfer<O>>) => string | undefined;
-  /** What is done where the store is open: in the running server, or in this process if none runs. */
-  readonly work?: (context: Context, values: Values<NoInfer<O>>) => unknown;
-  /** What this process does; by default it asks once. A result that is a text is printed as it is. */
-  readonly run?: (values: Values<NoInfer<O>>, here: Here) => unknown;
+  misfit?(values: Values<Options>): string | undefined;
+  /** What is done where the store is open. The result is an object, or a body. */
+  work?(context: Context, values: Values<Options>): unknown;
+  /** Whether the running server logs that it was asked. By default it logs each that may change the store. */
+  isLogged?(values: Values<Options>): boolean;
+  /** What the process of the command does; by default it asks once. A result that is a text is printed as it is. */
+  run?(values: Values<Options> & Place, tools: Tools): unknown;
 }
 
-const STORE = pick('data', 'store', 'json');
-const BOUND = pick('maxStoreMb');
-
-export function command<O extends Options>(name: string, help: string, definition: Definition<O>): Command {
-  const { options: own, access, misfit, work, run } = definition;
-  const read = (given: Given) => {
-    const values = check(own, given);
-    const why = misfit?.(values);
-    if (why !== undefined) throw new CommandError(EXIT.usage, why);
-    return values;
-  };
-  const procedure =
-    definition.procedure ?? (work && { takes: own, work: (context, given) => work(context, read(given)) });
-  return {
-    ...definition,
-    name,
-    help,
-    // `restore` alone creates a store that it does not open: it takes a backup of any size.
-    options: { ...own, ...(access && STORE), ...(access === 'create' && procedure && BOUND) },
-    procedure,
-    prepare(given) {
-      const values = read(given);
-      const asked = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in own));
-      return (here) => (run ? run(values, here) : here.ask(asked));
-    },
-  };
+/** Work and run get the values of the options that the row names; to read another does not compile. */
+export function command<O extends Options, P extends Options = O>(
+  name: string,
+  help: string,
+  own: O,
+  row: Row<NoInfer<O>, P>,
+): Command {
+  const { access, work, takes = own } = row;
+  // `restore` alone creates a store that it does not open: it takes a backup of any size.
+  const options = { ...own, ...(access && STORE), ...(access === 'create' && work && BOUND) };
+  return { ...row, name, help, options, takes };
 }
 
-/** Checks what was typed. Returns where the store is, and what is to be run. */
-export function prepare(
-  command: Command,
-  words: readonly string[],
-  env: NodeJS.ProcessEnv,
-  { commands }: Pick<Program, 'commands'>,
-) {
-  const known = commands.flatMap(({ options }) => namesOf(options));
-  const given = readArguments(command, words, env, known);
-  try {
-    return { ...check({ ...STORE, ...BOUND }, given), given, run: command.prepare(given) };
-  } catch (error) {
-    throw usageError(command, (error as Error).message);
-  }
+export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+export const variableOf = (name: string): string =>
+  `PETSTORE${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
+export const quoted = (text: string): string => excerpt(withoutSecrets(text));
+
+const isSwitch = ({ value }: Option): boolean => value === '';
+/** Those that are given by position, or those that are given by name. */
+const entriesOf = (options: Options, areArguments: boolean) =>
+  Object.entries(options).filter(([, { isArgument = false }]) => isArgument === areArguments);
+
+/** What was given for options. A label says how: `--ban-after`, PETSTORE_BAN_AFTER, or the name of a parameter. */
+export interface Given {
+  readonly texts: Texts;
+  labelOf(name: string): string;
 }
 
-export async function perform(
-  command: Command,
-  words: readonly string[],
-  env: NodeJS.ProcessEnv,
-  program: Program,
-): Promise<void> {
-  const { given, run, ...location } = prepare(command, words, env, program);
-  const { data, store, json } = location;
-  await checkUrl(command, location, given, program);
-  let engine: Engine | undefined;
-  const ask = (texts: Texts) =>
-    retryWhileInUse(async () => {
-      const mayAsk = engine === undefined && store === undefined && !command.isAlone;
-      const reply = mayAsk ? await askServer(data, command.name, texts) : undefined;
-      if (reply !== undefined) return reply;
-      engine ??= await openForCommand(location, command.access, program);
-      return command.procedure?.work({ engine, clock: systemClock }, { texts, labelOf: flagOf });
-    });
-  if (command.access !== undefined) exitOnSignals(command.name);
-  try {
-    await show(command, await run({ data, store, json, program, ask }), json);
-    await engine?.close();
-  } catch (error) {
-    await engine?.close().catch(() => {}); // the first failure is reported, not this one
-    throw asCommandError(error, storeName(location)) ?? error;
-  }
-}
-
-/** Prints the result. The store is closed later, so that a new key is printed even if closing fails. */
-async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
-  if (result === undefined) return;
-  if (isBody(result)) {
-    for await (const chunk of result) if (!(await print(chunk))) return;
-    return;
-  }
-  const { id }: { id?: string } = Object(result);
-  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
-  const text = typeof result === 'string' ? result : isJson ? JSON.stringify(result, null, 2) : inWords(Object(result));
-  const isRead = await printLine(text).catch((error) => {
-    throw access === 'read' ? error : doneBut(error.message);
+/** The values of these options. Throws an error that names the fault and what would be right. */
+export function check<O extends Options>(options: O, { texts, labelOf }: Given): Values<O> {
+  const values = Object.entries(options).map(([name, { is, allowed, isSecret }]) => {
+    const text = texts[name];
+    const { success, output } = v.safeParse(is, text);
+    if (success) return [name, output];
+    const fault = text === undefined ? 'is missing' : `cannot be ${isSecret ? 'this value' : quoted(text)}`;
+    throw usage(`${labelOf(name)} ${fault}: give ${allowed}`);
   });
-  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
+  return Object.fromEntries(values) as Values<O>;
 }
 
-function exitOnSignals(name: string): void {
-  const exit = () => {
-    void note(`petstore ${name} was interrupted`);
-    process.exit(EXIT.failed); // at once: what is not complete must not become so
-  };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
+/** Like `check`, and what does not fit together is refused too. */
+function checkAll({ misfit }: Command, options: Options, given: Given): Values<Options> {
+  const values = check(options, given);
+  const why = misfit?.(values);
+  if (why !== undefined) throw usage(why);
+  return values;
 }
 
-/** The storage that takes the URL of `--store`. */
-export function storageOf(url: string, { extras }: Program): Storage {
-  const scheme = url.slice(0, url.indexOf(':'));
-  const found = extras.find(({ storage }) => storage?.schemes.test(scheme))?.storage;
-  if (found !== undefined) return found;
-  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
-  const known = forms.length > 0 ? `give ${forms.join(' or ')}` : 'this program keeps a store in a directory alone';
-  throw new Error(`--store cannot be this value: ${known}`);
-}
+/** Does the work of a command on a store that is open. */
+export const perform = (command: Command, context: Context, given: Given): unknown =>
+  command.work?.(context, checkAll(command, command.takes, given));
 
-/** What reads the URL is loaded only where there is one. */
-async function checkUrl(command: Command, { store }: Location, { labelOf }: Given, program: Program): Promise<void> {
+/** The error of wrong usage of a command. */
+export const misused = ({ name }: Command, { message }: Error) =>
+  new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
+
+/** Reads what was typed, and the variables. Throws an error that says what is wrong. */
+export function prepare(command: Command, words: readonly string[], env: NodeJS.ProcessEnv, all: readonly Command[]) {
   try {
-    if (store !== undefined) await storageOf(store, program).check(store);
+    const given = readWords(command, words, env);
+    refuseUnknownVariables([command, ...all], env);
+    return { given, values: { ...checkAll(command, command.options, given), ...check(STORE, given) } };
   } catch (error) {
-    throw usageError(command, (error as Error).message.replace('--store', labelOf('store')));
+    throw misused(command, error as Error);
   }
 }
 
-/** How long a command or a start waits for another process that has the store. */
-const MAX_IN_USE_MS = 3_000;
-const RETRY_EVERY_MS = 100;
-
-const MEGABYTE = 2 ** 20;
-/** A start takes up to 1.3 bytes of heap for a byte of the compacted file, and 50 MB; a server takes more in its life. */
-const HEAP_PER_BYTE = 4;
-/** So many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
-const MAX_DEFAULT_MB = 384;
-
-/** The most that the compacted store may take. By default so much that a start always finds room in the heap. */
-export const defaultStoreMb = (): number =>
-  Math.min(Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE / HEAP_PER_BYTE), MAX_DEFAULT_MB);
-
-type Opening = Location & { readonly maxStoreMb?: number };
-
-/** The store in a directory, or where an extra keeps it. */
-export async function openEngine(
-  { data, store, maxStoreMb = defaultStoreMb() }: Opening,
-  options: EngineOptions,
-  program: Program,
-): Promise<Engine> {
-  const bounded = { maxBytes: maxStoreMb * MEGABYTE, ...options };
-  return store === undefined ? openFileStore(data, bounded) : storageOf(store, program).open(store, bounded);
-}
-
-/** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
-function openForCommand(location: Opening, access: Command['access'], program: Program): Promise<Engine> {
-  const print = (message: string) => void note(`petstore: ${message}`);
-  const options = { clock: systemClock, log: { info: () => {}, warn: print, error: print } };
-  if (access === 'create') return openEngine(location, options, program);
-  const isReader = access === 'read';
-  return openEngine(location, { ...options, mustExist: true, readOnly: isReader, maxBytes: undefined }, program);
-}
-
-/** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */
-export async function retryWhileInUse<R>(work: () => Promise<R>): Promise<R> {
-  for (const end = performance.now() + MAX_IN_USE_MS; ; await wait(RETRY_EVERY_MS)) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof InUseError) || performance.now() > end) throw error;
+/** Each variable becomes a word before those that were typed, of which the last wins. An empty variable is not set. */
+function readWords({ options }: Command, words: readonly string[], env: NodeJS.ProcessEnv): Given {
+  const named = entriesOf(options, false).map(([name]) => name);
+  const places = entriesOf(options, true).map(([name]) => name);
+  const set = named.flatMap((name) => {
+    const text = env[variableOf(name)] ?? '';
+    return text === '' || isOfKubernetes(variableOf(name), text) ? [] : `${flagOf(name)}=${text}`;
+  });
+  const texts: Record<string, string> = {};
+  const labels: Record<string, string> = {};
+  for (const token of tokensOf(options, [...set, ...words])) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') {
+      const name = places.shift();
+      if (name === undefined) throw usage(`${quoted(token.value)} is one argument too many`);
+      texts[name] = token.value;
+      continue;
     }
+    const { rawName: flag, value, index } = token;
+    const name = named.find((one) => flagOf(one) === flag);
+    if (name === undefined) throw usage(`there is no option ${quoted(flag)}${suggestion(flag, named.map(flagOf))}`);
+    const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
+    if (isWithout && !isSwitch(options[name])) throw usage(`${flag} needs a value: give ${options[name].allowed}`);
+    if (labels[name] === flag) throw usage(`${flag} is given twice`);
+    texts[name] = value ?? 'true';
+    labels[name] = index < set.length ? variableOf(name) : flag;
+  }
+  const { data, store } = labels;
+  if (data && store) throw usage(`${data} and ${store} both say where the store is: give one of them`);
+  return { texts, labelOf: (name) => labels[name] ?? (options[name].isArgument ? options[name].value : flagOf(name)) };
+}
+
+/** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
+function tokensOf(options: Options, args: string[]) {
+  const types = entriesOf(options, false).map(([name, option]) => {
+    return [flagOf(name).slice(2), { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) }];
+  });
+  const config = { args, options: Object.fromEntries(types), strict: false, allowPositionals: true, tokens: true };
+  return parseArgs({ ...config, tokens: true }).tokens;
+}
+
+/** Variables of the clients in the documents. */
+const OF_CLIENTS = ['PETSTORE_URL', 'PETSTORE_KEY'];
+
+/** What Kubernetes puts into each pod beside a service called `petstore` or `petstore-…`. */
+const isOfKubernetes = (name: string, text: string): boolean =>
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
+  (name.endsWith('_PORT') && /^\w+:\/\//.test(text));
+
+/** A typing error in a file of settings must not go unnoticed. */
+function refuseUnknownVariables(commands: readonly Command[], env: NodeJS.ProcessEnv): void {
+  const names = commands.flatMap(({ options }) => entriesOf(options, false).map(([name]) => name));
+  const known = [...names.map(variableOf), ...OF_CLIENTS];
+  for (const [name, text = ''] of Object.entries(env)) {
+    if (!name.startsWith('PETSTORE_') || known.includes(name) || isOfKubernetes(name, text)) continue;
+    throw usage(`there is no variable ${quoted(name)}${suggestion(name, known)}`);
   }
 }
+
+/** `; did you mean --port?` where one of the known words has the same letters, but for one or two. */
+export function suggestion(typed: string, known: readonly string[]): string {
+  const rest = (word: string) => [...typed].reduce((left, letter) => left.replace(letter, ''), word);
+  const differing = (word: string) => typed.length - word.length + 2 * rest(word).length;
+  const [near] = known.filter((word) => differing(word) <= 2).sort((a, b) => differing(a) - differing(b));
+  return near ? `; did you mean ${near}?` : '';
+}
+
+const LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
+
+export function helpOf(command: Command): string {
+  const { options, help, more = '' } = command;
+  const places = entriesOf(options, true).map(([, option]) => row(option.value, about(option)));
+  const named = entriesOf(options, false);
+  const rows = named.map(([name, option]) => row(`${flagOf(name)} ${option.value}`.trimEnd(), about(option)));
+  const [example] = named.map(([name]) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
+  return [
+    `Usage: ${PROGRAM} ${synopsis(command)}${example ? ' [options]' : ''}\n`,
+    ...wrap(`${help[0].toUpperCase()}${help.slice(1)}. ${more}`),
+    '',
+    ...places,
+    ...rows,
+    row('--help', 'show this'),
+    ...(example ? ['', example] : []),
+  ].join('\n');
+}
+
+export function overview(commands: readonly Command[]): string {
+  return [
+    `Usage: ${PROGRAM} COMMAND [options]\n`,
+    ...commands.map((command) => row(synopsis(command), command.help)),
+    '',
+    ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
+    'Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use.',
+  ].join('\n');
+}
+
+const synopsis = ({ name, options }: Command) =>
+  [name, ...entriesOf(options, true).map(([, { value }]) => value)].join(' ');
+
+function about({ help, range = '', otherwise, isRequired }: Option): string {
+  const fallback = isRequired ? 'required' : otherwise === undefined ? '' : `default ${otherwise}`;
+  const facts = [range, fallback].filter((fact) => fact !== '').join('; ');
+  return facts === '' ? help : `${help} (${facts})`;
+}
+
+/** A line, or more where the right does not fit beside the left. */
+function row(left: string, right: string): string {
+  const start = `  ${left}`.padEnd(COLUMN_CHARS - 2);
+  const line = `${start}  ${right}`;
+  if (line.length <= LINE_CHARS) return line;
+  const margin = `\n${' '.repeat(COLUMN_CHARS)}`;
+  const rest = wrap(right, LINE_CHARS - COLUMN_CHARS).join(margin);
+  return start.length > COLUMN_CHARS - 2 ? start + margin + rest : `${start}  ${rest}`;
+}
+
+/** Breaks between words. A word longer than a line, such as a path, gets a line of its own. */
+const wrap = (text: string, width = LINE_CHARS): string[] =>
+  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

@@ -1,25 +1,116 @@
-/** The work of `petstore verify`, `compact`, `backup` and `restore`. */
+/** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync, fstatSync, linkSync, lstatSync, rmSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { Proof } from '../store/engine.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { systemClock } from '../clock.ts';
+import type { Extra, Storage } from '../extra.ts';
+import { type Engine, type EngineOptions, InUseError, type Proof } from '../store/engine.ts';
 import { realDisk } from '../store/file/disk.ts';
-import { restoreInto } from '../store/file/store.ts';
-import { type Context, type Here, storageOf } from './command.ts';
-import { storeName } from './options.ts';
-import { type Body, inWords, note, type Progress, print, withProgress } from './output.ts';
+import { openFileStore, restoreInto } from '../store/file/store.ts';
+import type { Command, Context, Place, Tools } from './command.ts';
+import { type Body, CommandError, EXIT, inWords, note, type Progress, print, usage, withProgress } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
-/** The file that stands for standard input and standard output. */
-const STANDARD = '-';
+/** Where the store is, and how much it may hold. */
+export type Location = Pick<Place, 'data' | 'store'> & { readonly maxStoreMb?: number };
+
+/** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
+export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');
+
+/** The storage that takes the URL of `--store`. */
+export function storageOf(url: string, extras: readonly Extra[]): Storage {
+  const scheme = url.slice(0, url.indexOf(':'));
+  const found = extras.find(({ storage }) => storage?.schemes.test(scheme))?.storage;
+  if (found !== undefined) return found;
+  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
+  const known = forms.length > 0 ? `give ${forms.join(' or ')}` : 'this program keeps a store in a directory alone';
+  throw usage(`--store cannot be this value: ${known}`);
+}
+
+const MEGABYTE = 2 ** 20;
+
+/** The store in a directory, or where an extra keeps it. */
+export function openEngine(location: Location, options: EngineOptions, extras: readonly Extra[]): Promise<Engine> {
+  const { data, store, maxStoreMb } = location;
+  const bounded = { maxBytes: maxStoreMb && maxStoreMb * MEGABYTE, ...options };
+  const opening = store === undefined ? openFileStore(data, bounded) : storageOf(store, extras).open(store, bounded);
+  return unlessTooLarge(opening, storeName(location));
+}
+
+/** At this share of its limit the heap has no room for what comes, and Node would soon end the process with a dump. */
+const FULL_HEAP = 0.9;
+/** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
+const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
+const LOOK_EVERY_MS = 10;
+
+/** Rejects in words where Node would end the process: all rows are read into memory. */
+async function unlessTooLarge<T>(opening: Promise<T>, name: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const full = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      const { heap_size_limit: limit } = getHeapStatistics();
+      const old = getHeapSpaceStatistics().filter(({ space_name }) => !space_name.startsWith('new'));
+      const used = old.reduce((sum, { space_used_size }) => sum + space_used_size, 0);
+      if (used > FULL_HEAP * (limit - YOUNG_BYTES)) reject(new TooLargeError(name, limit));
+    }, LOOK_EVERY_MS);
+  });
+  return Promise.race([opening, full]).finally(() => clearInterval(timer));
+}
+
+/** The process must end at once: what is being read goes on. */
+export class TooLargeError extends CommandError {
+  constructor(name: string, limit: number) {
+    const heap = `its heap of ${Math.floor(limit / MEGABYTE)} MB`;
+    super(EXIT.failed, `the store in ${name} is too large for this process: ${heap} cannot hold it; ${MORE_MEMORY}`);
+  }
+}
+const MORE_MEMORY = 'run it on a machine with more memory, or with NODE_OPTIONS=--max-old-space-size=MB';
+
+/** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
+export function openForCommand(
+  location: Location,
+  access: Command['access'],
+  extras: readonly Extra[],
+): Promise<Engine> {
+  const tell = (message: string) => void note(`petstore: ${message}`);
+  const options = { clock: systemClock, log: { info() {}, warn: tell, error: tell } };
+  if (access === 'create') return openEngine(location, options, extras);
+  const unbound = { ...options, mustExist: true, readOnly: access === 'read', maxBytes: undefined };
+  return openEngine(location, unbound, extras);
+}
+
+/** How long a command or a start waits for another process that has the store. */
+const MAX_IN_USE_MS = 3_000;
+const RETRY_EVERY_MS = 100;
+
+/** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */
+export async function retryWhileInUse<R>(work: () => Promise<R>): Promise<R> {
+  for (const end = performance.now() + MAX_IN_USE_MS; ; await wait(RETRY_EVERY_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof InUseError) || performance.now() > end) throw error;
+    }
+  }
+}
 
 /** The proof of a store as it is printed. */
 function printed({ counts: { replays, ...counts }, digest }: Proof) {
   return { ...counts, idempotencyRecords: replays, digest };
 }
 
-export const verify = async ({ engine }: Context) => printed(await engine.verify());
+/** By this process, also beside a running server. */
+export async function verify(place: Place, { program }: Tools) {
+  const engine = await retryWhileInUse(() => openForCommand(place, 'read', program.extras));
+  const proof = unlessTooLarge(engine.verify(), storeName(place));
+  return proof.then(printed).finally(() => engine.close());
+}
+
+/** The file that stands for standard input and standard output. */
+const STANDARD = '-';
 
 export const compact = async ({ engine }: Context) => ({ compacted: await engine.compact() });
 
@@ -29,7 +120,7 @@ export async function* backup(context: Context): Body {
   context.lastBackupAt = context.clock.wall();
 }
 
-export async function writeBackup({ file }: { file: string }, { ask, json }: Pick<Here, 'ask' | 'json'>) {
+export async function writeBackup({ file, json }: { file: string; json: boolean }, { ask }: Pick<Tools, 'ask'>) {
   const begin = async () => (await ask({})) as AsyncIterable<Uint8Array>;
   if (file !== STANDARD) return { ...(await writeNew(file, begin)), writtenTo: file };
   const proof = await copy(await begin(), async (chunk) => {
@@ -96,14 +187,14 @@ function link(temporary: string, path: string): void {
   }
 }
 
-export async function restore({ file }: { file: string }, { program, ...location }: Here) {
-  const { data, store } = location;
+export async function restore(values: { file: string } & Place, { program }: Tools) {
+  const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
-    return store === undefined ? restoreInto(data, bytes) : storageOf(store, program).restore(store, bytes);
+    return store === undefined ? restoreInto(data, bytes) : storageOf(store, program.extras).restore(store, bytes);
   });
-  return { ...printed(proof), restoredTo: storeName(location) };
+  return { ...printed(proof), restoredTo: storeName(values) };
 }
 
 /** The beginning of every line of a backup. */

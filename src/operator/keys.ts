@@ -4,9 +4,8 @@ import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../ac
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
 import { formatNumber, visible } from '../text.ts';
-import type { Context, Here } from './command.ts';
-import { type Body, table } from './output.ts';
-import { PROGRAM } from './version.ts';
+import type { Context, Place, Tools } from './command.ts';
+import { type Body, PROGRAM, table } from './program.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
 export const MAX_SECRETS = 5;
@@ -106,7 +105,7 @@ export async function findKey(context: Context, { digest }: { digest: string }) 
 }
 
 /** Reads a key from standard input, where no other user and no history of a shell sees it. Its digest alone is sent. */
-export async function findBySecret(_: object, { ask }: Pick<Here, 'ask'>) {
+export async function findBySecret(_: object, { ask }: Pick<Tools, 'ask'>) {
   const secret = (await text(process.stdin)).trim();
   const kind = environmentOf(secret);
   if (kind === 'malformed') throw new Error('standard input is no key: give one alone, such as ps_live_…');
@@ -124,7 +123,7 @@ export async function* listKeys(context: Context): Body {
   yield before.startsWith('[') ? '[]\n' : '\n]\n';
 }
 
-export async function printKeys(_: object, { ask, json }: Pick<Here, 'ask' | 'json'>) {
+export async function printKeys({ json }: Place, { ask }: Tools) {
   const list = (await ask({})) as Body;
   if (json) return list;
   const keys: KeyDetails[] = JSON.parse(await text(list));

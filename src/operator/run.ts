@@ -1,10 +1,35 @@
-/** The command line: which command is meant, and how the program ends. */
+/** The command line: which command is meant, who does its work, how its result is printed, and how the program ends. */
+import { systemClock } from '../clock.ts';
 import type { Extra } from '../extra.ts';
-import { helpOf, overview, quoted, suggestion } from './arguments.ts';
-import { type Command, type Program, perform } from './command.ts';
+import type { Engine } from '../store/engine.ts';
+import {
+  type Command,
+  flagOf,
+  helpOf,
+  misused,
+  overview,
+  type Program,
+  perform,
+  prepare,
+  quoted,
+  suggestion,
+  type Texts,
+} from './command.ts';
 import { commandsWith } from './commands.ts';
-import { CommandError, EXIT, note, printLine } from './output.ts';
-import { PROGRAM } from './version.ts';
+import { openForCommand, retryWhileInUse, storageOf, storeName, TooLargeError } from './data.ts';
+import {
+  asCommandError,
+  CommandError,
+  EXIT,
+  inWords,
+  isBody,
+  note,
+  PROGRAM,
+  print,
+  printLine,
+  usage,
+} from './program.ts';
+import { askServer } from './socket.ts';
 
 async function main(words: string[], program: Program): Promise<void> {
   if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
@@ -13,7 +38,7 @@ async function main(words: string[], program: Program): Promise<void> {
   if (command === undefined) return withoutCommand(words, program.commands);
   const rest = words.slice(command.name.split(' ').length);
   if (rest.some(isHelp)) await printLine(helpOf(command));
-  else await perform(command, rest, process.env, program);
+  else await runCommand(command, rest, program);
 }
 
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
@@ -28,8 +53,61 @@ async function withoutCommand(words: readonly string[], all: readonly Command[])
   const known = commands.map(({ name }) => start(name.split(' ')));
   const missing = group.length > 0 ? `give one of: ${known.join(', ')}` : 'a command is missing';
   const unknown = `there is no command ${quoted(start(words))}${suggestion(start(words), known)}`;
-  const fault = next === undefined ? missing : unknown;
-  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
+  throw usage(`petstore: ${next === undefined ? missing : unknown}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
+}
+
+async function runCommand(command: Command, words: readonly string[], program: Program): Promise<void> {
+  const { name, access, takes, run, work } = command;
+  const { given, values } = prepare(command, words, process.env, program.commands);
+  const { data, store, json } = values;
+  try {
+    // What reads the URL is loaded only where there is one.
+    if (store !== undefined) await storageOf(store, program.extras).check(store);
+  } catch (error) {
+    throw misused(command, new Error((error as Error).message.replace('--store', given.labelOf('store'))));
+  }
+  let engine: Engine | undefined;
+  const ask = (texts: Texts) =>
+    retryWhileInUse(async () => {
+      const mayAsk = engine === undefined && store === undefined;
+      const reply = mayAsk ? await askServer(data, name, texts) : undefined;
+      if (reply !== undefined) return reply;
+      engine ??= await openForCommand(values, access, program.extras);
+      return perform(command, { engine, clock: systemClock }, { texts, labelOf: flagOf });
+    });
+  if (access !== undefined) exitOnSignals(name);
+  const own = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in takes));
+  try {
+    await show(command, await (run ? run(values, { program, given, ask }) : work && ask(own)), json);
+    await engine?.close();
+  } catch (error) {
+    await engine?.close().catch(() => {}); // the first failure is reported, not this one
+    throw asCommandError(error, storeName(values)) ?? error;
+  }
+}
+
+/** Prints the result. The store is closed later, so that a new key is printed even if closing fails. */
+async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
+  if (result === undefined) return;
+  if (isBody(result)) {
+    for await (const chunk of result) if (!(await print(chunk))) return;
+    return;
+  }
+  const { id }: { id?: string } = Object(result);
+  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
+  const text = typeof result === 'string' ? result : isJson ? JSON.stringify(result, null, 2) : inWords(Object(result));
+  const isRead = await printLine(text).catch((error) => {
+    throw access === 'read' ? error : doneBut(error.message);
+  });
+  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
+}
+
+function exitOnSignals(name: string): void {
+  const exit = () => {
+    void note(`petstore ${name} was interrupted`);
+    process.exit(EXIT.failed); // at once: what is not complete must not become so
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
 }
 
 /** For what may still be open: a pipe that nobody reads. */
@@ -64,6 +142,7 @@ export function run(extras: readonly Extra[]): void {
     async (error: Error) => {
       const isKnown = error instanceof CommandError;
       await note(isKnown ? error.message : `petstore: ${error.stack}`);
+      if (error instanceof TooLargeError) process.exit(error.exit); // it still reads
       end(isKnown ? error.exit : EXIT.failed);
     },
   );

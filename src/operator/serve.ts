@@ -6,18 +6,17 @@ import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
 import type { Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
-import { DamagedError } from '../store/engine.ts';
+import { DamagedError, NoStoreError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import { seedStore } from './animals.ts';
-import { type Context, defaultStoreMb, openEngine, type Program, retryWhileInUse } from './command.ts';
+import { isUnused, readSeed, seedStore } from './animals.ts';
+import type { Context, Given, Program, Tools } from './command.ts';
+import { openEngine, retryWhileInUse, storeName } from './data.ts';
 import { createFirstKey } from './keys.ts';
-import { givenSocket, listen, originOf } from './listening.ts';
-import { Logger, stderrWithoutWaiting } from './log.ts';
-import { Metrics, openMetrics } from './metrics.ts';
-import { type ServeSettings, storeName } from './options.ts';
-import { asCommandError, EXIT, printLine } from './output.ts';
+import { givenSocket, listen, originOf } from './listen.ts';
+import type { ServeSettings } from './options.ts';
+import { asCommandError, EXIT, note, printLine, VERSION } from './program.ts';
 import { openSocket, refuseSecond } from './socket.ts';
-import { VERSION } from './version.ts';
+import { Logger, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
 const MAX_DRAIN_MS = 7_000;
@@ -26,7 +25,8 @@ const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
 
-export async function serve(settings: AllSettings, program: Program): Promise<void> {
+export async function serve(settings: AllSettings, { program, given }: Tools): Promise<string | undefined> {
+  if (settings.check) return checkStart(settings, program);
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
@@ -37,7 +37,7 @@ export async function serve(settings: AllSettings, program: Program): Promise<vo
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, program, log, fail);
+    const stop = await start(settings, program, given, log, fail);
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -46,16 +46,30 @@ export async function serve(settings: AllSettings, program: Program): Promise<vo
     log.error(known?.message ?? BUG, known ? undefined : { error });
     await exit(known?.exit ?? EXIT.failed);
   }
+  return undefined;
+}
+
+/** What `serve` would come to, as far as reading tells. Takes no lock: the store may be in use. */
+async function checkStart(settings: AllSettings, { extras }: Program): Promise<string> {
+  const warn = (message: string) => void note(`petstore: ${message}`);
+  const options = { clock, log: { info() {}, warn, error: warn }, readOnly: true, mustExist: false };
+  const engine = await openEngine(settings, options, extras).catch((error) => {
+    if (error instanceof NoStoreError) return undefined; // a start makes it
+    throw error;
+  });
+  if (engine === undefined || isUnused(engine.store)) if (settings.seed) await readSeed(settings.seed);
+  await engine?.close();
+  return 'ok';
 }
 
 /** Starts to serve. Returns the function that stops. `fail` logs why, and ends the process with a status that is not 0. */
 async function start(
-  given: AllSettings,
+  settings: AllSettings,
   program: Program,
+  given: Given,
   log: Logger,
   fail: (message: string, error: unknown) => void,
 ): Promise<() => Promise<void>> {
-  const settings = { ...given, maxStoreMb: given.maxStoreMb ?? defaultStoreMb() };
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
   const tellReply = (summary: Summary) => {
@@ -64,6 +78,10 @@ async function start(
   };
   const onReply = metrics || accessLog ? tellReply : undefined;
   const held = givenSocket();
+  const idle = ['host', 'port'].filter((name) => given.texts[name] !== undefined).map(given.labelOf);
+  if (held !== undefined && idle.length > 0) {
+    log.warn(`a socket was given: ${idle.join(' and ')} ${idle.length > 1 ? 'do' : 'does'} not count`);
+  }
   const service = new Service({ settings, clock, log, onReply, waitsToOpen: held !== undefined });
 
   // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
@@ -75,7 +93,7 @@ async function start(
       .then(() => fail('the store failed; the next start shows which writes were kept', error));
   const engine = await retryWhileInUse(async () => {
     if (database === undefined) await refuseSecond(data);
-    return openEngine(settings, { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch }, program);
+    return openEngine(settings, { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch }, program.extras);
   });
   const context: Context = { engine, clock, environment };
   try {
@@ -83,7 +101,8 @@ async function start(
     const { store, limiter } = engine;
     await seedStore(store, settings.seed);
     const page = () => metrics!.text({ ...service.counts, ...context });
-    const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
+    const scraped = settings.metrics && metricsServer(page);
+    if (scraped && settings.metrics) await listen(scraped, settings.metrics, log, '--metrics');
     const closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
     // A socket that is held for us has a queue: what is in it waits until the store is open.
@@ -100,7 +119,7 @@ async function start(
     void printLine(lines.join('\n')).catch(() => {});
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
-    const shown = { ...own, store: storeName(settings), data: undefined }; // no URL, in which a password may be
+    const shown = { ...own, store: storeName(settings), data: undefined, json: undefined, check: undefined }; // no URL, in which a password may be
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
       await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);

@@ -16,11 +16,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
 import { excerpt } from '../text.ts';
-import type { Command, Context } from './command.ts';
-import { listen } from './listening.ts';
-import type { Options, Texts } from './options.ts';
-import { asCommandError, type Body, CommandError, EXIT, isBody } from './output.ts';
-import { VERSION } from './version.ts';
+import { type Command, type Context, perform, type Texts } from './command.ts';
+import { listen } from './listen.ts';
+import type { Options } from './options.ts';
+import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
 const SOCKET = 'admin.sock';
 /** The type of a body that comes in pieces. */
@@ -88,14 +87,14 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   };
   res.setHeader('Connection', 'close');
   try {
-    const { access, procedure, isAlone, isLogged } = commands.find((one) => one.name === name) ?? {};
-    if (procedure === undefined || isAlone) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
-    const isRead = access === 'read';
+    const command = commands.find((one) => one.name === name);
+    if (command?.work === undefined) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
+    const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, procedure.takes);
-    const result = await procedure.work(context, { texts, labelOf: (name) => name });
+    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, command.takes);
+    const result = await perform(command, context, { texts, labelOf: (name) => name });
     const { id }: { id?: string } = Object(result);
-    if (isLogged?.(texts) ?? !isRead) log.info('command', { command: name, id });
+    if (command.isLogged?.(texts) ?? !isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
     res.setHeader('Content-Type', BYTES);
     await pipeline(Readable.from(inTurns(result)), res);
@@ -108,8 +107,6 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     else send((known && STATUS[exit]) ?? 500, { error: message, exit });
   }
 }
-
-const usage = (message: string) => new CommandError(EXIT.usage, message);
 
 async function membersOf(req: IncomingMessage): Promise<object> {
   const { 'content-length': length = 0, 'transfer-encoding': coding } = req.headers;

@@ -94,9 +94,12 @@ test('a request on such a socket that comes before the store is open waits for t
 
 test('systemd-socket-activate starts it with a socket', { skip: missing('systemd-socket-activate') }, async (t) => {
   const { cwd } = await workplace(t);
-  const words = [...(await command()), 'serve', '--data', 'data'];
+  const words = [...(await command()), 'serve', '--data', 'data', '--host', '192.0.2.1'];
   const port = await freePort();
-  const child = spawn('systemd-socket-activate', ['-l', `127.0.0.1:${port}`, ...words], { cwd, stdio: 'pipe' });
+  const env = ['-E', 'PETSTORE_PORT=1', '-E', `PATH=${process.env.PATH}`];
+  const child = spawn('systemd-socket-activate', [...env, '-l', `127.0.0.1:${port}`, ...words], { cwd, stdio: 'pipe' });
+  let stderr = '';
+  child.stderr.on('data', (text: Buffer) => (stderr += text));
   t.after(() => child.kill('SIGKILL'));
   let health: number | undefined;
   while (health === undefined) {
@@ -107,6 +110,7 @@ test('systemd-socket-activate starts it with a socket', { skip: missing('systemd
       )) ?? undefined;
   }
   assert.equal(health, 200);
+  assert.match(stderr, /"warn","message":"a socket was given: --host and PETSTORE_PORT do not count"/);
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null]);

@@ -6,10 +6,9 @@ import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { allowedBy, check, flagOf, namesOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
-import { command as command_, procedure } from '../../src/operator/command.ts';
+import { command as command_, flagOf, prepare, variableOf } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
-import { pick } from '../../src/operator/options.ts';
+import { DIGEST, KEY_ID } from '../../src/operator/options.ts';
 import { command, temporary } from '../program.ts';
 import { checkHelp, refusalOf } from './commands.ts';
 import { workplace } from './workplace.ts';
@@ -92,13 +91,13 @@ test('a value out of range names itself and says what is allowed, as an option a
   for (const [name, values] of Object.entries(BAD_VALUES)) {
     const { options } = commandOf(name);
     for (const [key, value] of Object.entries(values).flatMap(([key, all]) => all.map((one) => [key, one]))) {
-      const words = namesOf(options, true).map(() => 'k1');
+      const words: string[] = Object.values(options).flatMap(({ isArgument }) => (isArgument ? 'k1' : []));
       if (name === 'keys create' && key !== 'plan') words.push('--plan', 'free');
       const refused = [[flagOf(key), refusal(name, [...words, `${flagOf(key)}=${value}`])]];
       if (value !== '') refused.push([variableOf(key), refusal(name, words, { [variableOf(key)]: value })]);
       for (const [as, message] of refused) {
         assert.ok(message.startsWith(`petstore ${name}: ${as} cannot be `), message);
-        assert.ok(message.includes(allowedBy(options[key])), message);
+        assert.ok(message.includes(`give ${options[key].allowed}`), message);
       }
     }
   }
@@ -134,8 +133,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
 
 test('an option wins over its variable, and an empty variable counts as not set', () => {
   const env = { PETSTORE_DATA: 'of variable', PETSTORE_STORE: '', PETSTORE_JSON: 'true' };
-  const { options } = commandOf('keys list');
-  const values = check(options, readArguments(commandOf('keys list'), ['--data', 'of option'], env));
+  const { values } = prepare(commandOf('keys list'), ['--data', 'of option'], env, []);
   assert.deepEqual(values, { data: 'of option', store: undefined, json: true });
 });
 
@@ -167,16 +165,15 @@ test('a variable that no option has is refused, with the nearest one; those of K
 });
 
 test('a row whose work reads an option that it does not name does not compile', () => {
-  const options = pick('id');
-  command_('x', 'x', { options, work: (_, { id }) => id });
+  command_('x', 'x', KEY_ID, { work: (_, { id }) => id });
   // @ts-expect-error: `grace` is not among its options
-  command_('x', 'x', { options, work: (_, { grace }) => grace });
+  command_('x', 'x', KEY_ID, { work: (_, { grace }) => grace });
   // @ts-expect-error: also where the work is a function with a type of its own
-  command_('x', 'x', { options, work: (_, { grace }: { id: string; grace: number }) => grace });
+  command_('x', 'x', KEY_ID, { work: (_, { grace }: { id: string; grace: number }) => grace });
   // @ts-expect-error: and where it is of another type
-  command_('x', 'x', { options, run: ({ id }: { id: number }) => id });
-  // @ts-expect-error: the parameters of a procedure are those that it takes
-  procedure(pick('id'), (_, { grace }) => grace);
+  command_('x', 'x', KEY_ID, { run: ({ id }: { id: number }) => id });
+  // @ts-expect-error: the parameters of a call are those that it takes
+  command_('x', 'x', KEY_ID, { takes: DIGEST, work: (_, { id }) => id });
 });
 
 test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {

@@ -210,7 +210,7 @@ test('a backup that fails leaves the one that has taken its name meanwhile', asy
     await writeFile(at('b'), 'complete');
     throw Object.assign(new Error('EIO: i/o error, fsync'), { code: 'EIO', syscall: 'fsync' });
   };
-  await assert.rejects(writeBackup({ file: at('b') }, { ask: failing, json: false }), /i\/o error/);
+  await assert.rejects(writeBackup({ file: at('b'), json: false }, { ask: failing }), /i\/o error/);
   assert.equal(await readFile(at('b'), 'utf8'), 'complete');
 });
 

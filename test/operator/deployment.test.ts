@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { Agent, fetch, type Headers } from 'undici';
-import { flagOf } from '../../src/operator/arguments.ts';
+import { flagOf } from '../../src/operator/command.ts';
 import { SERVE } from '../../src/operator/options.ts';
 import { command, freePort, type Serving } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
@@ -20,7 +20,7 @@ const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.
 test('the operating guide names every option of serve and every exit status', () => {
   const guide = doc('operating.md');
   for (const key of Object.keys(SERVE)) assert.ok(guide.includes(`\`${flagOf(key)}`), flagOf(key));
-  for (const status of [0, 1, 2, 3, 4, 5]) assert.match(guide, new RegExp(`^\\| ${status} \\| `, 'm'));
+  for (const status of [0, 1, 2, 3, 4]) assert.match(guide, new RegExp(`^\\| ${status} \\| `, 'm'));
 });
 
 test('the systemd units are accepted by systemd', { skip: missing('systemd-analyze') }, async (t) => {
@@ -32,7 +32,8 @@ test('the systemd units are accepted by systemd', { skip: missing('systemd-analy
     'petstore-backup.timer',
     'petstore-failure@.service',
   ];
-  for (const name of units) await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
+  for (const name of units)
+    await writeFile(at(name), doc(name).replace(/(?<=^ExecStart(?:Pre)?=)\S+/gm, process.execPath));
   for (const name of units) {
     const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', at(name)], { encoding: 'utf8' });
     const said = (stdout + stderr).replace(/^.*Unknown key 'RestartMode'.*\n/m, ''); // systemd knows it from 254 on

@@ -74,18 +74,36 @@ test('all bad lines are reported by number and reason; nothing is added unless t
   const refused = await run('import in --json');
   assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [1, '', false]);
   const reported = refused.stderr.split('\n');
-  for (const [at, line] of bad.entries()) {
+  for (const [at, line] of bad.slice(0, 20).entries()) {
     const reason = BAD[at]?.[1] ?? 'not JSON; import takes JSON lines such as {';
     assert.ok(reported[at].startsWith(`line ${at + 1}: `) && reported[at].includes(reason), `${line}: ${reported[at]}`);
   }
   const end = ['nothing was imported: 1,234 bad lines; --skip-bad imports the other one', ''];
-  assert.deepEqual(reported.slice(many), end);
+  assert.deepEqual(reported.slice(20), ['and 1,214 more bad lines', ...end]);
   assert.equal((await run('import in --skip-bad')).stdout, '1 animal imported, id 1; 1,234 lines skipped\n');
   const skipped = await run('import in --json --skip-bad');
   assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
   const { badLines, ...counts } = JSON.parse(skipped.stdout);
   assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: many });
   assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, BAD[1][1]]);
+});
+
+test('whether all of it fits is checked before the first batch; what was imported counts as there', async (t) => {
+  const { at, run, json, done, serve } = await workplace(t);
+  await writeFile(at('in'), `{"name":"${'n'.repeat(100)}","categoryId":1}\n`.repeat(9_000)); // 1.3 MB in the store
+  const server = await serve('--max-store-mb 1');
+  for (const times of [1, 2]) {
+    const { exit, stdout, stderr } = await run('import in');
+    assert.deepEqual([exit, stdout], [1, ''], `${times}: ${stderr}`);
+    const said =
+      /^the rest of the input takes 1\.\d MB in the store, and it has room for 1\.0 of its 1\.0 MB: .*; nothing was imported\n$/;
+    assert.match(stderr, said);
+    assert.match(await done('verify'), /^pets +0$/m);
+  }
+  await server.stop();
+  assert.equal((await json<{ added: number }>('import in --max-store-mb 2')).added, 9_000);
+  const again = await json<{ added: number; already: number }>('import in --max-store-mb 2');
+  assert.deepEqual([again.added, again.already], [0, 9_000], 'what is there already needs no room');
 });
 
 test('what comes through a pipe that cannot be read twice is imported too', async (t) => {

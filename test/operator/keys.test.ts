@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { type Context, prepare } from '../../src/operator/command.ts';
+import { type Context, perform, prepare } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey } from '../../src/operator/keys.ts';
 import { type Serving, temporary } from '../program.ts';
@@ -202,8 +202,8 @@ const iso = (moment: number) => new Date(moment).toISOString();
 async function work(context: Context, line: string): Promise<NewKey> {
   const [name, ...words] = line.split(' ');
   const command = commandsWith([]).find((one) => one.name === `keys ${name}`)!;
-  const { given } = prepare(command, words, {}, { commands: [] });
-  return (await command.procedure?.work(context, given)) as NewKey;
+  const { given } = prepare(command, words, {}, []);
+  return (await perform(command, context, given)) as NewKey;
 }
 
 test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {

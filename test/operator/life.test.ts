@@ -1,7 +1,8 @@
 /** A server from its start to its end, however it comes to that; and what the next start finds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { appendFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -161,6 +162,7 @@ test('the log tells the settings in force, and no secret', async (t) => {
     corsOrigin: 'https://a.example',
     trustProxy: 0,
     keepAlive: 75,
+    connectionsPerAddress: 100,
     banAfter: 7,
     accessLog: false,
     metrics: { host: '127.0.0.1', port: 0 },
@@ -268,4 +270,61 @@ test('^C ends a command with one line; an import that it cut short is completed 
   assert.deepEqual(await ended, [1, null]);
   assert.match(stderr(), /^line 2: .*\npetstore import was interrupted\n$/);
   assert.match(await done('verify'), /^pets +0$/m);
+});
+
+test('serve --check says what a start would come to, with its status, takes no lock and changes nothing', async (t) => {
+  const { at, cwd, run, done, serve } = await workplace(t);
+  const isOk = async (line = '') => assert.equal(await done(`serve --check ${line}`), 'ok\n', line);
+  await isOk('--seed demo');
+  assert.deepEqual(await readdir(cwd), [], 'a store that a start would make is not made');
+  await mkdir(at('other'));
+  await writeFile(at('other/mine'), '');
+  await writeFile(at('seed'), '{');
+  for (const [line, status, fault] of [
+    ['--port 65536', 2, /^petstore serve: --port cannot be "65536"/],
+    ['--data other', 1, /^other holds no store, but "mine"/],
+    ['--seed seed', 1, /^seed seed: .*column 2/],
+    ['--data seed', 1, /^seed: not a directory/],
+  ] as const) {
+    const { exit, stdout, stderr } = await run(`serve --check ${line}`);
+    assert.deepEqual([exit, stdout], [status, ''], stderr);
+    assert.match(stderr, fault);
+  }
+  const server = await serve('--first-key free');
+  await isOk();
+  await server.stop();
+  const file = at(`data/${STORE_FILE}`);
+  await writeFile(file, (await readFile(file, 'utf8')).replace('first key', 'first kez'));
+  const before = await Promise.all((await readdir(at('data'))).map((name) => readFile(at(`data/${name}`))));
+  const { exit, stderr } = await run('serve --check');
+  assert.deepEqual([exit, /offset \d+/.test(stderr)], [3, true], stderr);
+  const after = await Promise.all((await readdir(at('data'))).map((name) => readFile(at(`data/${name}`))));
+  assert.deepEqual(after, before);
+});
+
+test('a bound that the heap cannot hold is refused with the most that it can, by all that takes one', async (t) => {
+  const { at, run } = await workplace(t);
+  await writeFile(at('in'), ANIMAL);
+  const env = { NODE_OPTIONS: '--max-old-space-size=256' };
+  for (const line of ['serve --port 0', 'serve --check', 'keys create --plan free', 'import in']) {
+    const { exit, stdout, stderr } = await run(`${line} --max-store-mb 4000`, { env });
+    assert.deepEqual([exit, stdout, existsSync(at('data'))], [2, '', false], line);
+    const [, most, heap] = /cannot be "4000": give a whole number, 1 to (\d+): the heap of this process, (\d+) MB/.exec(
+      stderr,
+    )!;
+    assert.ok(Number(most) <= Number(heap) / 2 && Number(most) >= 64, stderr);
+  }
+});
+
+test('a store that is too large for the heap is told in one sentence, by a start and by who reads', async (t) => {
+  const { at, run, done } = await workplace(t);
+  await writeFile(at('in'), `{"name":"${'n'.repeat(40)}","categoryId":1}\n`.repeat(400_000));
+  await done('import in');
+  const env = { NODE_OPTIONS: '--max-old-space-size=40' };
+  for (const line of ['serve --port 0', 'serve --check', 'verify']) {
+    const { exit, stdout, stderr } = await run(line, { env });
+    assert.deepEqual([exit, stdout], [1, ''], stderr);
+    assert.match(stderr, /the store in data is too large for this process: its heap of \d+ MB cannot hold it/);
+    assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+  }
 });

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { Logger } from '../../src/operator/log.ts';
+import { Logger } from '../../src/operator/watch.ts';
 import type { Summary } from '../../src/service/routes.ts';
 import { SetClock } from '../clock.ts';
 import { command } from '../program.ts';

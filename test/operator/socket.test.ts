@@ -5,9 +5,11 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { digestOf } from '../../src/access/keys.ts';
 import { PATIENT } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
 
@@ -31,7 +33,7 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
   const made = await call(socket, '/keys/create', '{"plan":"enterprise","perMinute":5,"perDay":"50"}');
   assert.deepEqual([made.status, made.reply.id, made.reply.perDay], [200, 'k2', 50]);
   assert.match(made.reply.key, /^ps_live_/);
-  const shown = await call(socket, '/keys/show?id=k2');
+  const shown = await call(socket, `/keys/find?digest=${digestOf(made.reply.key)}`);
   assert.deepEqual([shown.status, shown.reply.perMinute, 'key' in shown.reply], [200, 5, false]);
   const listed = await call(socket, '/keys/list');
   assert.deepEqual(
@@ -39,14 +41,14 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
     ['k1', 'k2'],
   );
   for (const [path, body, status, fault] of [
-    ['/keys/show?id=7', undefined, 400, 'id cannot be "7": give the id of a key, such as k1'],
-    ['/keys/show', '{"id":{}}', 400, 'id must be a string, a number, true or false'],
-    ['/keys/show?id=k1&data=x', undefined, 400, 'there is no parameter "data"'],
+    ['/keys/find?digest=7', undefined, 400, 'digest cannot be "7": give the SHA-256 of a key, as hex'],
+    ['/keys/lift', '{"id":{}}', 400, 'id must be a string, a number, true or false'],
+    ['/keys/list?data=x', undefined, 400, 'there is no parameter "data"'],
     ['/keys/plan', '{"id":"k1","plan":"pro","perDay":1}', 400, 'only the enterprise plan takes --per-minute and'],
     ['/keys/revoke?id=k1', undefined, 400, '/keys/revoke takes POST'],
-    ['/keys/show', 'x', 400, 'the body must be a JSON object'],
-    ['/keys/show', '[]', 400, 'the body must be a JSON object'],
-    ['/keys/show?id=k9', undefined, 409, 'there is no key k9'],
+    ['/keys/list', 'x', 400, 'the body must be a JSON object'],
+    ['/keys/list', '[]', 400, 'the body must be a JSON object'],
+    ['/keys/lift', '{"id":"k9"}', 409, 'there is no key k9'],
     ['/import', '{"lines":"\\n{\\"name\\":\\"a\\"}"}', 409, 'line 2: categoryId: is missing'],
     ['/keys', undefined, 400, 'the running server (version '],
     ['/verify', undefined, 400, 'the running server (version '],
@@ -98,4 +100,27 @@ test('a server that is killed under a command: the command fails, and says what 
   const { exit, stdout, stderr } = await called;
   assert.deepEqual([exit, stdout], [1, '']);
   assert.match(stderr, /^data: the running server cannot be reached|^the server ended before it answered; look/);
+});
+
+test('64 commands at a time: one more is closed at once, and taken when another has ended', async (t) => {
+  const { at, serve } = await workplace(t);
+  await serve('--first-key free');
+  const held: Socket[] = [];
+  t.after(() => held.forEach((socket) => void socket.destroy())); // biome-ignore format: one way
+  const connected = async () => {
+    const socket = connect(at('data/admin.sock')).on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  };
+  for (let n = 0; n < 64; n++) held.push(await connected());
+  const listed = () => call(at('data/admin.sock'), '/keys/list').then(({ status }) => status);
+  await assert.rejects(listed(), 'the 65th is closed');
+  assert.ok(
+    held.every(({ destroyed, readableEnded }) => !destroyed && !readableEnded),
+    'the others are not',
+  );
+  const ended = held.pop()!;
+  ended.end();
+  await once(ended.resume(), 'close');
+  assert.equal(await listed(), 200);
 });

@@ -37,7 +37,7 @@ export class Directory {
     disk.mustBeOurs(path, (name) => [LOCK, FILE, NEXT, SOCKET].includes(name));
     if (!names.includes(FILE)) {
       await directory.#mustHaveNoStore(names);
-      if (mustExist || readOnly) throw new NoStoreError(path);
+      if (mustExist ?? readOnly) throw new NoStoreError(path);
       const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
       if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
     }

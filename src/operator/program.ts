@@ -1,9 +1,28 @@
-/** What the operator is told: exit statuses, errors in words, results as text, and progress on a terminal. */
-import { fstatSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+/** Which program this is; and what it tells the operator: exit statuses, errors, results as text, progress on a terminal. */
+import { fstatSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { isSea } from 'node:sea';
 import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import { formatNumber, visible, visibleInLine } from '../text.ts';
+import { formatNumber, shellWord, visible, visibleInLine, withoutKeys } from '../text.ts';
+
+/** Put in by the build; from the source tree there is neither. */
+declare const PETSTORE_VERSION: string | undefined;
+declare const PETSTORE_COMMIT: string | undefined;
+
+const ofTree = () => JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
+export const VERSION: string = typeof PETSTORE_VERSION === 'string' ? PETSTORE_VERSION : ofTree();
+export const COMMIT = typeof PETSTORE_COMMIT === 'string' ? PETSTORE_COMMIT : 'source tree';
+export const RUNTIME = `Node ${process.version}, ${process.platform} ${process.arch}`;
+
+/** What runs this program again in the same folder: every command that is printed begins with it. */
+export const PROGRAM = isSea() ? shellWord(process.argv0) : typed(process.argv[1] ?? '');
+
+/** A script without an extension is a link that npm made, in the PATH. */
+function typed(script: string): string {
+  if (script.endsWith('.ts')) return 'npm run petstore --';
+  return path.extname(script) === '' ? 'petstore' : `node ${shellWord(path.relative('', script))}`;
+}
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
@@ -17,13 +36,16 @@ export class CommandError extends Error {
   }
 }
 
+/** What is wrong with what was typed, or with the parameters of a call. */
+export const usage = (message: string) => new CommandError(EXIT.usage, message);
+
 /** The error for the operator; undefined: a bug. `subject`: the store or file to name if the error names none. */
 export function asCommandError(error: unknown, subject: string): CommandError | undefined {
   if (error instanceof CommandError) return error;
-  const { message, path = subject, constructor: kind } = error as NodeJS.ErrnoException;
+  const { message, path: place = subject, constructor: kind } = error as NodeJS.ErrnoException;
   const failed = (text: string) => new CommandError(EXIT.failed, text);
   if (error instanceof NoStoreError) {
-    return failed(`there is no store in ${resolve(error.dir)}: name its directory with --data`);
+    return failed(`there is no store in ${path.resolve(error.dir)}: name its directory with --data`);
   }
   if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
@@ -34,7 +56,7 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
   }
   if (kind !== Error) return undefined;
   const reason = reasonOf(error as Error);
-  return failed(reason === message ? message : `${path}: ${reason}`);
+  return failed(reason === message ? message : `${place}: ${reason}`);
 }
 
 function outcomeOf({ failure }: StoreError): string {
@@ -71,10 +93,10 @@ export async function print(chunk: string | Uint8Array): Promise<boolean> {
 
 export const printLine = (text: string): Promise<boolean> => print(`${visible(text)}\n`);
 
-/** A line on stderr, in place of a progress bar. */
+/** A line on stderr, in place of a progress bar. It shows no key, wherever that was typed. */
 export function note(text: string): Promise<void> {
   clearBar();
-  return new Promise((resolve) => process.stderr.write(`${visible(text)}\n`, () => resolve()));
+  return new Promise((resolve) => process.stderr.write(`${withoutKeys(visible(text))}\n`, () => resolve()));
 }
 
 /** A result as people read it: its members under each other; a new key alone on the last line. */
