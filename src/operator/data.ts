@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync, fstatSync, linkSync, lstatSync, rmSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
 import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError, type Proof } from '../store/engine.ts';
@@ -40,24 +41,28 @@ export function openEngine(location: Location, options: EngineOptions, extras: r
   return unlessTooLarge(opening, storeName(location));
 }
 
-/** At this share of its limit the heap has no room for what comes, and Node would soon end the process with a dump. */
-const FULL_HEAP = 0.9;
+/** The share of the heap that rows may fill while a store is read. The rest is for what comes and goes. */
+const FULL_HEAP = 0.75;
 /** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
 const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
-const LOOK_EVERY_MS = 10;
 
-/** Rejects in words where Node would end the process: all rows are read into memory. */
+/**
+ * Rejects in words where Node would end the process: all rows are read into memory. What a major collection has left is
+ * counted, and no garbage.
+ */
 async function unlessTooLarge<T>(opening: Promise<T>, name: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let observer: PerformanceObserver | undefined;
   const full = new Promise<never>((_, reject) => {
-    timer = setInterval(() => {
-      const { heap_size_limit: limit } = getHeapStatistics();
-      const old = getHeapSpaceStatistics().filter(({ space_name }) => !space_name.startsWith('new'));
-      const used = old.reduce((sum, { space_used_size }) => sum + space_used_size, 0);
-      if (used > FULL_HEAP * (limit - YOUNG_BYTES)) reject(new TooLargeError(name, limit));
-    }, LOOK_EVERY_MS);
+    observer = new PerformanceObserver((list) => {
+      const isMajor = (entry: object) => Object(entry).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+      const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics();
+      if (used > FULL_HEAP * (limit - YOUNG_BYTES) && list.getEntries().some(isMajor)) {
+        reject(new TooLargeError(name, limit));
+      }
+    });
+    observer.observe({ entryTypes: ['gc'] });
   });
-  return Promise.race([opening, full]).finally(() => clearInterval(timer));
+  return Promise.race([opening, full]).finally(() => observer?.disconnect());
 }
 
 /** The process must end at once: what is being read goes on. */

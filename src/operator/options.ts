@@ -128,8 +128,8 @@ const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const environment = choice(ENVIRONMENTS);
 
 const heapMb = Math.floor(getHeapStatistics().heap_size_limit / 2 ** 20);
-/** A start takes up to 1.3 bytes of heap for a byte of the compacted file, and 50 MB; a server takes more in its life. */
-const MOST_MB = Math.max(1, Math.floor(heapMb / 2));
+/** Rows take up to two bytes of heap for a byte of the compacted file; a server takes more in its life. */
+const MOST_MB = Math.max(1, Math.floor(heapMb / 3));
 /** 384: so many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
 const DEFAULT_MB = Math.max(1, Math.min(Math.floor(heapMb / 4), 384));
 const megabytes = integer(1, MOST_MB, `: the heap of this process, ${heapMb} MB, holds no more`);

@@ -32,8 +32,7 @@ test('the systemd units are accepted by systemd', { skip: missing('systemd-analy
     'petstore-backup.timer',
     'petstore-failure@.service',
   ];
-  for (const name of units)
-    await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
+  for (const name of units) await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
   for (const name of units) {
     const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', at(name)], { encoding: 'utf8' });
     const said = (stdout + stderr).replace(/^.*Unknown key 'RestartMode'.*\n/m, ''); // systemd knows it from 254 on

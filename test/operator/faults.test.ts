@@ -84,7 +84,7 @@ test('an import without room says how much it did, and is completed by the same 
   const { exit, stderr } = await after('ulimit -f 64', 'import in');
   assert.equal(exit, 1);
   assert.match(stderr, /^there is no room on the disk/);
-  const before = /; (\S+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1];
+  const before = /; (\S+) animals of this input are imported;.* run the command again/.exec(stderr)?.[1];
   const { added, already } = await json<{ added: number; already: number }>('import in');
   assert.deepEqual([already, added], [Number(before?.replace(',', '')), 1_500 - already], stderr);
 });
