@@ -183,6 +183,7 @@ const WORST: Record<string, (bytes: number) => string> = {
   'integer-like names': (bytes) => membersOf(bytes, (i) => String(i)),
   'names whose low bits are equal': (bytes) => membersOf(bytes, (i) => String(i * 4_096)),
   escapes: (bytes) => `"${'\\n'.repeat(bytes / 2)}"`,
+  'escaped quotes without an end': (bytes) => `"${'\\"'.repeat(bytes / 2)}`,
   'unicode escapes': (bytes) => `"${'\\ud83d\\ude00'.repeat(bytes / 12)}"`,
   digits: (bytes) => '9'.repeat(bytes),
   'zeros before a digit': (bytes) => `0.${'0'.repeat(bytes)}1`,
