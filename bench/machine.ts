@@ -9,6 +9,8 @@ export interface Cores {
   load: number;
 }
 
+/** Of the last minute before the run: 0 is a machine on which nothing else runs. */
+export const LOAD = 'Load average before';
 const NANOSECONDS = 1e9;
 
 const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
@@ -35,7 +37,7 @@ export function describeMachine(cores: Cores | undefined): Record<string, string
   return {
     Machine: `${processor}, ${Math.round(os.totalmem() / 1e9)} GB of memory, ${system}, Node ${process.version}`,
     Date: new Date().toISOString().slice(0, 10),
-    'Load average before': `${os.loadavg()[0].toFixed(2)} (0: nothing else is running)`,
+    [LOAD]: os.loadavg()[0].toFixed(2),
     Cores: pinned ?? 'the server and the load generator could not be tied to a core each',
   };
 }

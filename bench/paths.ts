@@ -93,7 +93,7 @@ const PATHS: Path[] = [
     name: '429, over the limit',
     requests: (key) => [get(`/v1/pets?limit=${PAGE}`, key, 429)],
     check: (body) => deepStrictEqual((body as { status: number }).status, 429),
-    peers: [PEERS.bare],
+    peers: [PEERS.bare, PEERS.limiter],
     isOverLimit: true,
   },
   {

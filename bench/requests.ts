@@ -28,9 +28,10 @@ export function post(path: string, key: string, value: unknown): Request {
   return { method: 'POST', path, headers, body: JSON.stringify(value), status: 201 };
 }
 
-/** Rejects unless the reply has the request's status. */
-export async function send(origin: string, { method, path, headers, body, status }: Request): Promise<Reply> {
-  const sent = request(origin + path, { method, headers }).end(body);
+/** Rejects unless the reply has the request's status. `socketPath`: in place of the origin's port. */
+export async function send(origin: string, wanted: Request, socketPath?: string): Promise<Reply> {
+  const { method, path, headers, body, status } = wanted;
+  const sent = request(origin + path, { method, headers, socketPath }).end(body);
   const [reply]: IncomingMessage[] = await once(sent, 'response');
   const replied = await text(reply);
   if (reply.statusCode === status) return { status, rawHeaders: reply.rawHeaders, body: replied };

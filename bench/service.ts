@@ -1,12 +1,10 @@
 /** The service as it is measured: bundled once, filled by its own commands, run on a store of its own. */
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import path from 'node:path';
-import { json } from 'node:stream/consumers';
 import { bundle } from '../scripts/bundle.ts';
 import type { Bench } from './bench.ts';
 import { run, type Server } from './processes.ts';
+import { type Request, send } from './requests.ts';
 
 /** The name under which it stands in every table and chart. */
 export const SERVICE = 'petstore';
@@ -64,15 +62,13 @@ export class Store {
 
   /** So many keys without limits, made by the running server through its socket. */
   async keys(count: number): Promise<string[]> {
-    const wanted = JSON.stringify({ plan: 'enterprise', perMinute: UNLIMITED, perDay: UNLIMITED });
+    const body = JSON.stringify({ plan: 'enterprise', perMinute: UNLIMITED, perDay: UNLIMITED });
     const socketPath = path.join(this.#place[1], 'admin.sock');
-    const headers = { 'Content-Length': wanted.length };
+    const request: Request = { method: 'POST', path: '/keys/create', headers: {}, body, status: 200 };
     const keys: string[] = [];
     const makeSome = async () => {
       for (let made = 0; made < count / CALLERS; made++) {
-        const sent = request({ socketPath, path: '/keys/create', method: 'POST', headers }).end(wanted);
-        const [reply] = await once(sent, 'response');
-        keys.push(((await json(reply)) as { key: string }).key);
+        keys.push(JSON.parse((await send('http://localhost', request, socketPath)).body).key);
       }
     };
     await Promise.all(Array.from({ length: CALLERS }, makeSome));

@@ -1,4 +1,5 @@
 /** The results as text: the result in words, tables, and where the CPU time of a request goes. */
+import { LOAD } from './machine.ts';
 import { intervalText, number, type Spread, spreadText } from './numbers.ts';
 import { PEERS } from './peers.ts';
 import type { Results, Row } from './results.ts';
@@ -81,7 +82,9 @@ function resultTable(results: Results): string {
     ];
     return [row.path, ...cells.map(([figure, text]) => (holds(figure) ? text : '–'))];
   });
-  return markdown(['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', `>times ${PEERS.bare.name}, by CPU`], rows);
+  const headings = ['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', `>times ${PEERS.bare.name}, by CPU`];
+  const { Machine: machine, Date: date, [LOAD]: load } = results.machine;
+  return `${markdown(headings, rows)}\n\n${machine}; ${date}; ${LOAD.toLowerCase()}: ${load}`;
 }
 
 function latencyText({ latency }: Row, key: 'p50' | 'p99'): string {

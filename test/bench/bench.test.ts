@@ -206,6 +206,7 @@ test('the result stands in one sentence and one table, what was measured before 
   assert.match(text, /\| list, pages at random \| Fastify 5 +\| +8,000 \| +– \| .+ \| +0\.50 .+\| keys/);
   assert.match(text, /\| start on 1,000,000 animals \| an empty store \| \+0\.5 s \|/);
   assert.match(text, /\n- Express is left out\.\n/);
+  assert.match(text, /\|\n\n.+, Node v.+; load average before: \d+\.\d\d\n/);
 });
 
 test('a figure that is too noisy is claimed nowhere, and stands with its range among all figures', () => {
