@@ -1,7 +1,8 @@
 /**
- * The rate limits, as pure functions on one caller's account. Each caller has two windows, a minute and a day. A window
- * is a token bucket that is refilled whole: it begins with the first request admitted in it, and is full again when it
- * ends. So what remains and when it resets are exact. No timer is needed: a window that has ended counts as unused.
+ * The rate limits, as functions on one caller's account and a given moment; `take` counts in that account. Each caller
+ * has two windows, a minute and a day. A window is a token bucket that is refilled whole: it begins with the first
+ * request admitted in it, and is full again when it ends. So what remains and when it resets are exact. No timer is
+ * needed: a window that has ended counts as unused.
  */
 import { DAY_MS, MINUTE_MS } from '../clock.ts';
 import type { ApiKey, Plan, Usage } from '../store/model.ts';
