@@ -18,6 +18,16 @@ const LINGER_MS = 1_000;
 /** The value of `Connection` is a list. */
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 
+/** If an address has so many connections that are held, its others are not read meanwhile. */
+const MAX_HELD_OF_ADDRESS = 8;
+
+/** node:http parses a packet to its end, whatever is in it: so only few of an address send what nobody wants at a time. */
+export function balance(ofAddress: ReadonlySet<Connection>): void {
+  let held = 0;
+  for (const { isHeld } of ofAddress) if (isHeld) held++;
+  for (const connection of ofAddress) connection.block(held >= MAX_HELD_OF_ADDRESS);
+}
+
 /** A request on its connection. */
 export interface Turn {
   readonly req: IncomingMessage;
@@ -40,8 +50,9 @@ export class Connection {
   /** More requests have come than are taken. Each is refused when its turn comes, and then the connection ends. */
   isFlooded = false;
   readonly #owner: { readonly isStopping: boolean };
-  /** What it sends is not read: for good, and as long as others of its address are too many. */
-  #isHeld = false;
+  /** What it sends is not read any more: it sends more than anybody wants. */
+  isHeld = false;
+  /** What it sends is not read as long as others of its address are held. */
   #isBlocked = false;
   /** The input cannot be read any further: a refusal that says why is due. */
   #isBroken = false;
@@ -61,7 +72,7 @@ export class Connection {
     this.#owner = owner;
     socket.on('error', () => {}); // it closes too, which is all that matters
     socket.once('close', () => this.#bodies.forEach((body) => void body.discard()));
-    socket.on('resume', () => (this.#isHeld || this.#isBlocked) && socket.pause()); // node:http does
+    socket.on('resume', () => (this.isHeld || this.#isBlocked) && socket.pause()); // node:http does
   }
 
   /** True if no reply is due or under way. */
@@ -71,8 +82,10 @@ export class Connection {
 
   /** Reads no more. */
   hold(): void {
-    this.#isHeld = true;
+    if (this.isHeld) return;
+    this.isHeld = true;
     this.socket.pause();
+    balance(this.ofAddress);
   }
 
   /** Reads no more until it is unblocked. */
@@ -80,7 +93,7 @@ export class Connection {
     if (isBlocked === this.#isBlocked) return;
     this.#isBlocked = isBlocked;
     if (isBlocked) this.socket.pause();
-    else if (!this.#isHeld) this.socket.resume();
+    else if (!this.isHeld) this.socket.resume();
   }
 
   turnOf(req: IncomingMessage, res: ServerResponse, receivedAt: number, isLate: boolean): Turn {
@@ -96,12 +109,10 @@ export class Connection {
     return this.#open <= MAX_WAITING && !this.isFlooded && !this.isOver;
   }
 
-  /** Takes no more. False if it is so already. */
-  flood(): boolean {
-    if (this.isFlooded) return false;
+  /** Takes no more. */
+  flood(): void {
     this.isFlooded = true;
     this.hold();
-    return true;
   }
 
   /** Resolves when the replies to the requests before this one have left. */

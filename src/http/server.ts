@@ -6,15 +6,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { Connection, type Turn } from './connection.ts';
+import { balance, Connection, type Turn } from './connection.ts';
 import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import { METHODS } from './message.ts';
 
 const MAX_CONNECTIONS = 10_000;
 /** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
 const MAX_CONNECTIONS_OF_ADDRESS = 100;
-/** If an address has so many connections with more requests than may wait, its others are not read meanwhile. */
-const MAX_FLOODED_OF_ADDRESS = 8;
 /** A client that neither sends nor reads for so long is ended. */
 const MAX_STILL_MS = 30_000;
 /**
@@ -120,7 +118,7 @@ export class HttpServer {
     if (connection === undefined) return;
     const turn = connection.turnOf(req, res, this.#options.clock.now(), this.isStopping && !this.#servesLate);
     if (!connection.takesMore) {
-      if (connection.flood()) balance(connection.ofAddress);
+      connection.flood();
       return connection.refuse(turn, this.#options.refuse);
     }
     await connection.wait(turn);
@@ -172,14 +170,6 @@ export class HttpServer {
     const connection = this.open.get(socket);
     connection?.break(why, () => this.#options.refusal(connection, why));
   }
-}
-
-/** Node:http reads a packet to its end, and each can be full of requests: so only few of an address are refused at a time. */
-function balance(ofAddress: ReadonlySet<Connection>): void {
-  let flooded = 0;
-  for (const { isFlooded } of ofAddress) if (isFlooded) flooded++;
-  const isBlocked = flooded >= MAX_FLOODED_OF_ADDRESS;
-  for (const connection of ofAddress) connection.block(isBlocked);
 }
 
 /** After a mere close, the kernel would keep what a client does not read, and go on trying to send it. */
