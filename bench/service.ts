@@ -75,9 +75,9 @@ export class Store {
     return keys;
   }
 
-  /** Bans are off: every 429 is the limiter's own. */
+  /** Bans are off: every 429 is the limiter's own. The load is one address with as many connections as it likes. */
   async serve(): Promise<Server> {
-    const options = ['--port', '0', '--ban-after', '0', ...this.#place];
+    const options = ['--port', '0', '--ban-after', '0', '--connections-per-address', '10000', ...this.#place];
     return this.#bench.start(SERVICE, [...(await this.#program()), 'serve', ...options]);
   }
 

@@ -99,8 +99,7 @@ interface AnyHeaders {
 const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
 /**
- * Every reply of the service, whatever was asked, carries these. `isStored`: it has an ETag to ask again by. `isCounted`:
- * it tells the limits, as all under `/v1` do.
+ * Every reply of the service, whatever was asked, carries these. `isCounted`: it tells the limits, as all under `/v1` do.
  */
 export function assertCommon(headers: AnyHeaders, isCounted = true): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w-]{8,}$/);

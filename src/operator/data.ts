@@ -72,7 +72,7 @@ export class TooLargeError extends CommandError {
     super(EXIT.failed, `the store in ${name} is too large for this process: ${heap} cannot hold it; ${MORE_MEMORY}`);
   }
 }
-const MORE_MEMORY = 'run it on a machine with more memory, or with NODE_OPTIONS=--max-old-space-size=MB';
+const MORE_MEMORY = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
 
 /** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
 export function openForCommand(
