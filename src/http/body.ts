@@ -42,12 +42,12 @@ export class Body {
   #isDiscarded = false;
   #settle: (() => void) | undefined;
 
-  /** `onFailure` is called when no more of it is wanted. */
-  constructor(req: IncomingMessage, onFailure: () => void) {
+  /** `onFailure` is called when no more of it is wanted; `isTooMuch`: that is its sender's doing. */
+  constructor(req: IncomingMessage, onFailure: (isTooMuch: boolean) => void) {
     req.on('data', (piece: Buffer) => {
       if (this.#isDiscarded) return;
       if (this.failure === undefined) this.#add(piece);
-      if (this.failure !== undefined) onFailure();
+      if (this.failure !== undefined) onFailure(this.failure.code === 'body_too_large');
     });
     req.on('end', () => {
       this.#hasEnded = true;

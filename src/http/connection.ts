@@ -18,14 +18,16 @@ const LINGER_MS = 1_000;
 /** The value of `Connection` is a list. */
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 
-/** If an address has so many connections that are held, its others are not read meanwhile. */
-const MAX_HELD_OF_ADDRESS = 8;
+/** The statuses of who has no key, or no requests left: their bodies are never wanted. */
+const NOT_ADMITTED = [401, 429];
+/** If an address has so many connections that have sent too much, its others are not read meanwhile. */
+const MAX_TOO_MUCH_OF_ADDRESS = 8;
 
 /** node:http parses a packet to its end, whatever is in it: so only few of an address send what nobody wants at a time. */
 export function balance(ofAddress: ReadonlySet<Connection>): void {
-  let held = 0;
-  for (const { isHeld } of ofAddress) if (isHeld) held++;
-  for (const connection of ofAddress) connection.block(held >= MAX_HELD_OF_ADDRESS);
+  let floods = 0;
+  for (const { isTooMuch } of ofAddress) if (isTooMuch) floods++;
+  for (const connection of ofAddress) connection.block(floods >= MAX_TOO_MUCH_OF_ADDRESS);
 }
 
 /** A request on its connection. */
@@ -50,9 +52,10 @@ export class Connection {
   /** More requests have come than are taken. Each is refused when its turn comes, and then the connection ends. */
   isFlooded = false;
   readonly #owner: { readonly isStopping: boolean };
-  /** What it sends is not read any more: it sends more than anybody wants. */
-  isHeld = false;
-  /** What it sends is not read as long as others of its address are held. */
+  /** It has sent more than anybody wants: a pipeline beyond its bound, or a body that was refused while it came. */
+  isTooMuch = false;
+  /** What it sends is not read: for good, and as long as others of its address send too much. */
+  #isHeld = false;
   #isBlocked = false;
   /** The input cannot be read any further: a refusal that says why is due. */
   #isBroken = false;
@@ -72,7 +75,7 @@ export class Connection {
     this.#owner = owner;
     socket.on('error', () => {}); // it closes too, which is all that matters
     socket.once('close', () => this.#bodies.forEach((body) => void body.discard()));
-    socket.on('resume', () => (this.isHeld || this.#isBlocked) && socket.pause()); // node:http does
+    socket.on('resume', () => (this.#isHeld || this.#isBlocked) && socket.pause()); // node:http does
   }
 
   /** True if no reply is due or under way. */
@@ -82,9 +85,15 @@ export class Connection {
 
   /** Reads no more. */
   hold(): void {
-    if (this.isHeld) return;
-    this.isHeld = true;
+    this.#isHeld = true;
     this.socket.pause();
+  }
+
+  /** Reads no more of what nobody wants. */
+  stem(): void {
+    if (this.isTooMuch) return;
+    this.isTooMuch = true;
+    this.hold();
     balance(this.ofAddress);
   }
 
@@ -93,11 +102,14 @@ export class Connection {
     if (isBlocked === this.#isBlocked) return;
     this.#isBlocked = isBlocked;
     if (isBlocked) this.socket.pause();
-    else if (!this.isHeld) this.socket.resume();
+    else if (!this.#isHeld) this.socket.resume();
   }
 
   turnOf(req: IncomingMessage, res: ServerResponse, receivedAt: number, isLate: boolean): Turn {
-    const body = this.takesMore && hasBody(req) ? new Body(req, () => this.hold()) : undefined;
+    const body =
+      this.takesMore && hasBody(req)
+        ? new Body(req, (isTooMuch) => (isTooMuch ? this.stem() : this.hold()))
+        : undefined;
     if (body !== undefined) this.#bodies.add(body);
     // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
     else if (!req.readableEnded) req.read();
@@ -112,7 +124,7 @@ export class Connection {
   /** Takes no more. */
   flood(): void {
     this.isFlooded = true;
-    this.hold();
+    this.stem();
   }
 
   /** Resolves when the replies to the requests before this one have left. */
@@ -175,7 +187,9 @@ export class Connection {
     if (!isLast) return void res.end(content, 'latin1');
     if (content.length > 0) res.write(content, 'latin1');
     else res.flushHeaders();
-    if (!req.complete) this.hold(); // nobody wants the rest, and to read it would cost others their turn
+    // Nobody wants the rest, and to read it would cost others their turn.
+    if (!req.complete && NOT_ADMITTED.includes(reply.status)) this.stem();
+    else if (!req.complete) this.hold();
     this.#end(res);
   }
 
