@@ -24,7 +24,7 @@ import { type Changes, contradictionIn, type Put, type Snapshot, Tables } from '
 /** Another member or another value of a row makes it another format. */
 const FORMAT = 5;
 const CUT_OR_RESTORE =
-  'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
+  'Nothing was changed. Restore a backup; docs/formats.md says how to cut the file there if you have none, and what that risks.';
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
 /** A line of rows takes no more rows once it is this long: requests wait while a line is made. */
 const UNITS_PER_LINE = 32 * 1024;
