@@ -29,7 +29,7 @@ export const ENDED = invalid(
   'The API key was revoked or replaced. Use the key that took its place, or ask for a new one.',
 );
 
-type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find' | 'revision'> } };
+type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find'> } };
 
 /** A key, and which of its secrets a request has brought. */
 export interface Caller {
@@ -42,9 +42,8 @@ export interface Caller {
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** For speed: by the header, which saves a SHA-256 for each request. Emptied when any key changes. */
+  /** For speed: by the header, which saves a SHA-256 for each request. One whose key has changed is looked up anew. */
   readonly #known = new Map<string, Caller>();
-  #revision = -1;
 
   constructor(store: Keys, environment: Environment) {
     this.#store = store;
@@ -53,12 +52,8 @@ export class Callers {
 
   identify(authorization = ''): Caller | ApiError {
     const { keys } = this.#store.read;
-    if (keys.revision !== this.#revision) {
-      this.#known.clear();
-      this.#revision = keys.revision;
-    }
     const known = this.#known.get(authorization);
-    if (known !== undefined && this.#isRunning(known)) return known;
+    if (known !== undefined && keys.find(known.digest) === known.key && this.#isRunning(known)) return known;
     const digest = this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
     const key = keys.find(digest);

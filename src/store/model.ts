@@ -127,8 +127,8 @@ export interface Reads {
   /** `find`: the placed order of an animal. */
   readonly orders: CountedTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: ReadTable<Category>;
-  /** `find`: by the digest of one of its secrets. `revision`: another number after every change of a key. */
-  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; readonly revision: number };
+  /** `find`: by the digest of one of its secrets. */
+  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined };
   /** `get` finds none whose 24 hours are over. `ofKey`: how many an API key has, and the moment of its oldest. */
   readonly replays: Pick<ReadTable<Replay>, 'size' | 'get'> & {
     ofKey(keyId: number): { size: number; oldestAt: number | undefined };

@@ -55,8 +55,6 @@ const statusOf = (row: object | undefined): unknown => (row as { status?: unknow
 export class Table<R extends Row, V = never> {
   /** The highest id that was ever given. */
   lastId = 0;
-  /** Another number after every change. */
-  revision = 0;
   readonly valuesOf: (row: R) => readonly V[];
   readonly #parse: (text: string) => R;
   readonly #rows = new SortedTexts<R['id']>();
@@ -104,7 +102,6 @@ export class Table<R extends Row, V = never> {
   }
 
   set(id: R['id'], put: Put<R> | null): string | undefined {
-    this.revision++;
     const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
     const before = isNew ? undefined : this.#rows.get(id);
     if (before !== undefined) this.#removeFromIndexes(this.#parse(before), put?.row);
@@ -247,7 +244,6 @@ export class Tables {
 
   /** Takes the rows of other tables in place of these. The others are not used any more. */
   replaceBy(other: Tables): void {
-    other.keys.revision += this.keys.revision + 1;
     other.now = () => this.now();
     const { pets, orders, categories, keys, replays, usage, bytes } = other;
     Object.assign(this, { pets, orders, categories, keys, replays, usage, bytes });
