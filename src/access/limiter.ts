@@ -64,11 +64,8 @@ export interface Looked extends Decision {
 export interface Limiter {
   take(key: ApiKey): Decision | Promise<Decision>;
   look(key: ApiKey): Looked | Promise<Looked>;
-  /**
-   * Puts another account in place of that of a key, which `work` makes of it; durable when it resolves. `work` has no
-   * effect: it may be called again, since requests are counted meanwhile.
-   */
-  change(key: ApiKey, work: (account: Readonly<Account>) => Account): Promise<void>;
+  /** Ends the ban of a key, and forgets its strikes and earlier bans; durable when it resolves. */
+  lift(key: ApiKey): Promise<void>;
   /** Where other processes make keys too: resolves when every key acknowledged before can be read. */
   refresh?(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { onceAMinute } from '../clock.ts';
 import type { Log } from '../store/engine.ts';
 import type { ApiKey, Store, Usage } from '../store/model.ts';
-import { type Account, type Decision, type Limiter, type Looked, look, newAccount, take } from './limiter.ts';
+import { type Account, type Decision, type Limiter, type Looked, lifted, look, newAccount, take } from './limiter.ts';
 
 const WRITE_EVERY_MS = 1_000;
 const ROWS_A_TRANSACTION = 1_000;
@@ -45,12 +45,12 @@ export class MemoryLimiter implements Limiter {
     return look(this.#account(key.id), key, this.#store.now());
   }
 
-  /** The account changes when that is durable. `work` runs again then: requests were counted meanwhile. */
-  change({ id }: ApiKey, work: (account: Readonly<Account>) => Account): Promise<void> {
+  /** The account changes when that is durable: as it is then, since requests were counted meanwhile. */
+  lift({ id }: ApiKey): Promise<void> {
     return this.#inOrder(async () => {
       const account = this.#account(id);
-      await this.#put([{ id, ...work(account) }]);
-      Object.assign(account, work(account));
+      await this.#put([{ id, ...lifted(account) }]);
+      Object.assign(account, lifted(account));
       this.#changed.add(id);
     });
   }

@@ -1,7 +1,7 @@
 /** The work of `petstore keys …`. */
 import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../access/keys.ts';
-import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
+import { newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
 import { formatNumber, visible } from '../text.ts';
 import type { Context, Place, Tools } from './command.ts';
@@ -71,7 +71,7 @@ export const setPlan = (context: Context, { id, ...limits }: { id: string } & Li
 
 export async function liftBan(context: Context, { id }: { id: string }) {
   const key = keyOf(context, id);
-  await context.engine.limiter.change(key, lifted);
+  await context.engine.limiter.lift(key);
   return detailsOf(context, key);
 }
 

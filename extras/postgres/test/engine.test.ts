@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import pg from 'pg';
-import { newAccount } from '../../../src/access/limiter.ts';
 import { systemClock as clock } from '../../../src/clock.ts';
 import { openFileStore, restoreInto } from '../../../src/store/file/store.ts';
 import { SetClock } from '../../../test/clock.ts';
@@ -171,16 +170,17 @@ onDatabase('the engine on PostgreSQL', (database) => {
     }
   });
 
-  it('a change of an account concerns one key, and is what the next request meets', async (t) => {
+  it('a lift concerns one key, and is what the next request meets', async (t) => {
     const engine = await replica(t, newUrl());
     const [key, other] = await filled(engine);
     for (let n = 0; n < 3; n++) await engine.limiter.take(other);
-    await engine.limiter.change(key, (account) => ({ ...account, minuteEndsAt: 0, banEndsAt: 0 }));
-    assert.equal((await engine.limiter.take(key)).verdict, 'admitted');
+    const before = await engine.limiter.look(key);
+    assert.ok(before.banEndsAt > 0);
+    await engine.limiter.lift(key);
+    assert.equal((await engine.limiter.take(key)).verdict, 'limited', 'what is used stays used');
     assert.equal((await engine.limiter.take(other)).verdict, 'limited');
-    await engine.limiter.change(key, newAccount);
-    const { day, bans } = await engine.limiter.look(key);
-    assert.deepEqual([day.remaining, bans], [9, 0]);
+    const { day, bans, banEndsAt } = await engine.limiter.look(key);
+    assert.deepEqual([day.remaining, bans, banEndsAt], [before.day.remaining, 0, 0]);
   });
 
   it('is not made by a command that only looks', async (t) => {

@@ -1,7 +1,7 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { lifted, take } from '../../../src/access/limiter.ts';
+import { take } from '../../../src/access/limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/clock.ts';
 import { TABLES } from '../../../src/store/model.ts';
 import { below, choose, seeded } from '../../../test/random.ts';
@@ -33,7 +33,7 @@ onDatabase('replicas on one database', (database) => {
     assert.equal(given.filter(({ banBegan }) => banBegan).length, 1);
     assert.equal(given.filter(({ verdict }) => verdict === 'limited').length, 4_999);
     for (const { limiter } of all) assert.equal((await limiter.look(key)).verdict, 'banned');
-    await all[3].limiter.change(key, lifted);
+    await all[3].limiter.lift(key);
     for (const { limiter } of all) assert.equal((await limiter.take(key)).verdict, 'limited');
   });
 
