@@ -2,11 +2,9 @@
  * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
  * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
  */
-import type { Clock } from './clock.ts';
 import type { Options, ServeSettings } from './operator/options.ts';
-import type { Endpoint } from './service/routes.ts';
+import type { PublicEndpoint } from './service/routes.ts';
 import type { Engine, EngineOptions, Proof } from './store/engine.ts';
-import type { Environment } from './store/model.ts';
 
 export interface Extra {
   /** Options that `serve` takes too. */
@@ -22,19 +20,14 @@ export type AllSettings = ServeSettings & { readonly [option: string]: unknown }
 
 /** A server that is about to open. */
 export interface Opening {
-  readonly engine: Engine;
-  readonly clock: Clock;
-  readonly environment: Environment;
   readonly settings: AllSettings;
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly origin: string;
-  /** The address for clients, which ends in `/v1`. */
-  readonly url: string;
 }
 
 export interface Addition {
-  /** Rows of the route table. One may need no key (`staticEndpoint`). */
-  readonly endpoints?: readonly Endpoint[];
+  /** Rows of the route table, for everybody: see `staticEndpoint`. */
+  readonly endpoints?: readonly PublicEndpoint[];
   /** Lines to print when the server listens, above the key. */
   readonly lines?: readonly string[];
 }

@@ -50,7 +50,7 @@ const ALLOWED: Record<string, string> = {
   'src/shop': 'access clock.ts http json store/model.ts text.ts',
   'src/service': 'access assets.ts clock.ts http json shop store/engine.ts store/model.ts',
   'src/operator': '*',
-  'src/extra.ts': 'clock.ts operator/options.ts service/routes.ts store/engine.ts store/model.ts',
+  'src/extra.ts': 'operator/options.ts service/routes.ts store/engine.ts',
   'src/main.ts': 'operator/run.ts',
   'extras/console': 'assets.ts extra.ts operator/options.ts service/public.ts text.ts',
   'extras/postgres':

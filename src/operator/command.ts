@@ -175,8 +175,8 @@ function tokensOf(options: Options, args: string[]) {
   const types = entriesOf(options, false).map(([name, option]) => {
     return [flagOf(name).slice(2), { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) }];
   });
-  const config = { args, options: Object.fromEntries(types), strict: false, allowPositionals: true, tokens: true };
-  return parseArgs({ ...config, tokens: true }).tokens;
+  const known = Object.fromEntries(types);
+  return parseArgs({ args, options: known, strict: false, allowPositionals: true, tokens: true }).tokens;
 }
 
 /** Variables of the clients in the documents. */

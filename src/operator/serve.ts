@@ -4,7 +4,7 @@ import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
-import type { Endpoint, Summary } from '../service/routes.ts';
+import type { PublicEndpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError, NoStoreError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
@@ -108,11 +108,9 @@ async function start(
     // A socket that is held for us has a queue: what is in it waits until the store is open.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
-    const url = urlOf(settings, origin);
-    const opening = { engine, clock, environment, settings, origin, url };
-    const opened = await Promise.all(program.extras.map((extra) => extra.serve?.(opening)));
+    const opened = await Promise.all(program.extras.map((extra) => extra.serve?.({ settings, origin })));
     const added = opened.filter((one) => one !== undefined);
-    const endpoints = [documentPage(settings, url), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
+    const endpoints = [documentPage(settings, origin), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
     service.open({ store, limiter, ready: () => engine.ready(), endpoints });
     const first = `petstore listening on ${origin}/v1`; // for programs
     const lines = [first, ...added.flatMap(({ lines }) => lines ?? []), ...firstSteps(origin, firstKey)];
@@ -134,15 +132,13 @@ async function start(
   }
 }
 
-/** The address for clients: the given one, or else that where this server listens. */
-function urlOf({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: string): string {
-  return (environment === 'staging' ? stagingBaseUrl : baseUrl) ?? `${origin}/v1`;
-}
-
-/** The OpenAPI document. `url`: as `urlOf` gives it. */
-function documentPage(settings: ServeSettings, url: string): Endpoint {
-  const { environment, baseUrl, stagingBaseUrl } = settings;
-  const own = environment === 'staging' ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
+/** The OpenAPI document. The address of this environment is the given one, or else that where the server listens. */
+function documentPage({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: string): PublicEndpoint {
+  const here = `${origin}/v1`;
+  const own =
+    environment === 'staging'
+      ? { baseUrl, stagingBaseUrl: stagingBaseUrl ?? here }
+      : { baseUrl: baseUrl ?? here, stagingBaseUrl };
   return staticEndpoint('/openapi.json', JSON_UTF_8, () =>
     JSON.stringify(openapiDocument({ ...own, environment, version: VERSION })),
   );

@@ -17,7 +17,7 @@ import type { Environment, Store } from '../store/model.ts';
 import { asApiError } from './failures.ts';
 import { type Found as FoundByGate, Gate } from './gate.ts';
 import { corsHeaders, healthEndpoints, preflight } from './public.ts';
-import { type Endpoint, OPERATIONS, Router, type Summary } from './routes.ts';
+import { type Endpoint, OPERATIONS, type PublicEndpoint, Router, type Summary } from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;
@@ -46,7 +46,7 @@ interface Parts {
   /** Whether the store answers just now, for `/readyz`. */
   readonly ready: () => boolean;
   /** Rows of the route table beside those of the shop. */
-  readonly endpoints?: readonly Endpoint[];
+  readonly endpoints?: readonly PublicEndpoint[];
 }
 
 /** What is found out about a request on its way, for its reply and the log. */
@@ -74,7 +74,7 @@ export class Service {
     const { trustProxy, keepAlive, maxConnections, connectionsPerAddress } = settings;
     this.#gate = new Gate({ clock, log, trustProxy });
     this.#common = [...SAFE, ...corsHeaders(settings.corsOrigin)];
-    this.#router = new Router([...OPERATIONS, ...healthEndpoints(() => this.#unready())]);
+    this.#router = this.#routerWith([]);
     const mayWarn = onceAMinute(() => clock.now());
     this.#http = new HttpServer({
       clock,
@@ -95,7 +95,7 @@ export class Service {
     const { clock, settings } = this.#options;
     const { store } = parts;
     const callers = new Callers(store, settings.environment);
-    this.#router = new Router([...OPERATIONS, ...healthEndpoints(() => this.#unready()), ...(parts.endpoints ?? [])]);
+    this.#router = this.#routerWith(parts.endpoints ?? []);
     this.#parts = { ...parts, callers, context: { store, callers, clock } };
     this.#setOpened();
   }
@@ -204,6 +204,10 @@ export class Service {
       requestId: id,
       keyId: caller?.key.id,
     });
+  }
+
+  #routerWith(others: readonly PublicEndpoint[]): Router {
+    return new Router([...OPERATIONS, ...healthEndpoints(() => this.#unready()), ...others]);
   }
 
   #unready(): string | undefined {
