@@ -57,12 +57,8 @@ const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4
 /** Makes a text from outside safe for a terminal. JSON stays valid, and parses to the same values. */
 export const visible = (text: string): string => text.replace(UNSEEN, escaped);
 
-/** For speed: most texts are visible ASCII, and need no replacement. */
-const IS_SEEN = /^[ -~]*$/;
-
 /** Like `visible`, but a tab and a line feed are escaped too. */
-export const visibleInLine = (text: string): string =>
-  IS_SEEN.test(text) ? text : visible(text).replace(/[\t\n]/g, escaped);
+export const visibleInLine = (text: string): string => visible(text).replace(/[\t\n]/g, escaped);
 
 /** A whole number for people: `100,000`. */
 export const formatNumber = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');

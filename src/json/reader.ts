@@ -3,7 +3,7 @@
  * surrogates, a byte order mark. Integers of 64 bits are exact. With the maxima below, no text can exhaust the stack
  * or take long.
  */
-import { isAscii, isUtf8 } from 'node:buffer';
+import { isUtf8 } from 'node:buffer';
 import { excerpt } from '../text.ts';
 import { type Int64, int64Of } from './int64.ts';
 
@@ -197,7 +197,6 @@ export class JsonError extends Error {
 /** Bytes as text, when they are UTF-8 without a byte order mark. */
 export function decode(bytes: Uint8Array): string {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (isAscii(buffer)) return buffer.toString('latin1'); // for speed
   const text = buffer.toString('utf8');
   if (text.startsWith('\ufeff')) throw new JsonError('a byte order mark is not allowed', '');
   if (!isUtf8(buffer)) throw new JsonError('these bytes are not UTF-8', beforeIllFormed(buffer, text));
