@@ -42,8 +42,8 @@ export class Body {
   #isDiscarded = false;
   #settle: (() => void) | undefined;
 
-  /** `onFailure` is called when no more of it is wanted; `isTooMuch`: that is its sender's doing. */
-  constructor(req: IncomingMessage, onFailure: (isTooMuch: boolean) => void) {
+  /** `onFailure` is called when no more of it is wanted; `sendsTooMuch`: that is its sender's doing. */
+  constructor(req: IncomingMessage, onFailure: (sendsTooMuch: boolean) => void) {
     req.on('data', (piece: Buffer) => {
       if (this.#isDiscarded) return;
       if (this.failure === undefined) this.#add(piece);

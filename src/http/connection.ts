@@ -17,17 +17,16 @@ const MAX_WAITING = 24;
 const LINGER_MS = 1_000;
 /** The value of `Connection` is a list. */
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
-
 /** The statuses of who has no key, or no requests left: their bodies are never wanted. */
 const NOT_ADMITTED = [401, 429];
 /** If an address has so many connections that have sent too much, its others are not read meanwhile. */
-const MAX_TOO_MUCH_OF_ADDRESS = 8;
+const MAX_FLOODS_OF_ADDRESS = 8;
 
 /** node:http parses a packet to its end, whatever is in it: so only few of an address send what nobody wants at a time. */
 export function balance(ofAddress: ReadonlySet<Connection>): void {
   let floods = 0;
-  for (const { isTooMuch } of ofAddress) if (isTooMuch) floods++;
-  for (const connection of ofAddress) connection.block(floods >= MAX_TOO_MUCH_OF_ADDRESS);
+  for (const { sendsTooMuch } of ofAddress) if (sendsTooMuch) floods++;
+  for (const connection of ofAddress) connection.block(floods >= MAX_FLOODS_OF_ADDRESS);
 }
 
 /** A request on its connection. */
@@ -53,7 +52,7 @@ export class Connection {
   isFlooded = false;
   readonly #owner: { readonly isStopping: boolean };
   /** It has sent more than anybody wants: a pipeline beyond its bound, or a body that was refused while it came. */
-  isTooMuch = false;
+  sendsTooMuch = false;
   /** What it sends is not read: for good, and as long as others of its address send too much. */
   #isHeld = false;
   #isBlocked = false;
@@ -89,10 +88,10 @@ export class Connection {
     this.socket.pause();
   }
 
-  /** Reads no more of what nobody wants. */
-  stem(): void {
-    if (this.isTooMuch) return;
-    this.isTooMuch = true;
+  /** Reads no more of what nobody wants, and lets few others of its address send. */
+  endFlood(): void {
+    if (this.sendsTooMuch) return;
+    this.sendsTooMuch = true;
     this.hold();
     balance(this.ofAddress);
   }
@@ -108,7 +107,7 @@ export class Connection {
   turnOf(req: IncomingMessage, res: ServerResponse, receivedAt: number, isLate: boolean): Turn {
     const body =
       this.takesMore && hasBody(req)
-        ? new Body(req, (isTooMuch) => (isTooMuch ? this.stem() : this.hold()))
+        ? new Body(req, (sendsTooMuch) => (sendsTooMuch ? this.endFlood() : this.hold()))
         : undefined;
     if (body !== undefined) this.#bodies.add(body);
     // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
@@ -124,7 +123,7 @@ export class Connection {
   /** Takes no more. */
   flood(): void {
     this.isFlooded = true;
-    this.stem();
+    this.endFlood();
   }
 
   /** Resolves when the replies to the requests before this one have left. */
@@ -188,7 +187,7 @@ export class Connection {
     if (content.length > 0) res.write(content, 'latin1');
     else res.flushHeaders();
     // Nobody wants the rest, and to read it would cost others their turn.
-    if (!req.complete && NOT_ADMITTED.includes(reply.status)) this.stem();
+    if (!req.complete && NOT_ADMITTED.includes(reply.status)) this.endFlood();
     else if (!req.complete) this.hold();
     this.#end(res);
   }

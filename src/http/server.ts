@@ -12,7 +12,7 @@ import { METHODS } from './message.ts';
 
 const MAX_CONNECTIONS = 10_000;
 /** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
-const MAX_CONNECTIONS_OF_ADDRESS = 100;
+const CONNECTIONS_PER_ADDRESS = 100;
 /** A client that neither sends nor reads for so long is ended. */
 const MAX_STILL_MS = 30_000;
 /**
@@ -26,7 +26,7 @@ interface Options {
   readonly clock: Clock;
   readonly keepAliveSeconds: number;
   readonly maxConnections?: number;
-  readonly maxConnectionsOfAddress?: number;
+  readonly connectionsPerAddress?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
   /** Answers a request. */
@@ -131,7 +131,7 @@ export class HttpServer {
     const all = (address !== undefined && this.#ofAddress.get(address)) || new Set<Connection>();
     const connection = new Connection(socket, this, all);
     if (address !== undefined) {
-      if (all.size >= (this.#options.maxConnectionsOfAddress ?? MAX_CONNECTIONS_OF_ADDRESS)) {
+      if (all.size >= (this.#options.connectionsPerAddress ?? CONNECTIONS_PER_ADDRESS)) {
         this.#countRefused('address');
         // Not at once: whoever connects again without pause would keep node:net accepting, and nobody else would be served.
         setImmediate(() => socket.destroy());

@@ -80,7 +80,7 @@ export class Service {
       clock,
       keepAliveSeconds: keepAlive,
       maxConnections,
-      maxConnectionsOfAddress: connectionsPerAddress,
+      connectionsPerAddress,
       addressOf: trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
       handle: (turn) => this.#handle(turn),
       refuse: (turn) => this.#refuse(turn),
