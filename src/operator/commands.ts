@@ -86,21 +86,16 @@ now or an earlier one, whichever is sooner; 0s ends it at once. At most ${keys.M
     { access: 'create', run: restore },
   ),
   command('export', 'print all animals as JSON lines', o.STATUS, { access: 'read', work: exportAnimals }),
-  command(
-    'import',
-    'add animals from JSON lines',
-    { ...o.fileOption('the file to read; - is standard input'), ...o.SKIP_BAD },
-    {
-      more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
+  command('import', 'add animals from JSON lines', o.fileOption('the file to read; - is standard input'), {
+    more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
 All lines are checked first; if one is bad, or they do not fit, nothing is imported. An import that was interrupted is \
 completed by the same command: for 24 hours the same input adds nothing twice.`,
-      access: 'create',
-      takes: o.BATCH,
-      work: addBatch,
-      isLogged: ({ batch = ':0' }) => batch.endsWith(':0'), // one line for an import
-      run: importAnimals,
-    },
-  ),
+    access: 'create',
+    takes: o.BATCH,
+    work: addBatch,
+    isLogged: ({ batch = ':0' }) => batch.endsWith(':0'), // one line for an import
+    run: importAnimals,
+  }),
   command(
     'health',
     'ask the local service whether it serves; exit 1 if not',

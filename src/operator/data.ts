@@ -12,7 +12,7 @@ import { type Engine, type EngineOptions, InUseError, type Proof } from '../stor
 import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
 import type { Command, Context, Place, Tools } from './command.ts';
-import { type Body, CommandError, EXIT, inWords, note, type Progress, print, usage, withProgress } from './program.ts';
+import { type Body, CommandError, EXIT, inWords, note, print, usage } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
 /** Where the store is, and how much it may hold. */
@@ -195,28 +195,28 @@ function link(temporary: string, path: string): void {
 export async function restore(values: { file: string } & Place, { program }: Tools) {
   const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
-  const proof = await withProgress('restoring', async (progress) => {
-    const bytes = readBackup(file, progress);
-    return store === undefined ? restoreInto(data, bytes) : storageOf(store, program.extras).restore(store, bytes);
-  });
+  const bytes = readBackup(file);
+  const restoring =
+    store === undefined ? restoreInto(data, bytes) : storageOf(store, program.extras).restore(store, bytes);
+  const proof = await restoring;
   return { ...printed(proof), restoredTo: storeName(values) };
 }
 
 /** The beginning of every line of a backup. */
 const FIRST_BYTES = '{"crc":"';
 
-async function* readBackup(file: string, progress: Progress): AsyncGenerator<Uint8Array> {
-  const { stream, name, size } = await inputFrom(file);
-  let bytes = 0;
+async function* readBackup(file: string): AsyncGenerator<Uint8Array> {
+  const { stream, name } = await inputFrom(file);
+  let isBackup = false;
   for await (const chunk of stream) {
-    if (bytes === 0 && !FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length))) break;
+    isBackup ||= FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length));
+    if (!isBackup) break;
     yield chunk;
-    progress((bytes += chunk.length), size);
   }
-  if (bytes === 0) throw new Error(`${name} is no backup of a store; nothing was restored`);
+  if (!isBackup) throw new Error(`${name} is no backup of a store; nothing was restored`);
 }
 
-/** A file, or standard input. An error names it: where it is read is not where the store is. `size`: 0 if unknown. */
+/** A file, or standard input. An error names it: where it is read is not where the store is. */
 export async function inputFrom(file: string) {
   const isStandard = file === STANDARD;
   const name = isStandard ? 'standard input' : file;
@@ -224,5 +224,5 @@ export async function inputFrom(file: string) {
   if (found.isDirectory()) throw new Error(`${name} is a directory`);
   const stream = isStandard ? process.stdin : createReadStream(file);
   stream.on('error', (error: Error) => Object.assign(error, { path: name }));
-  return { stream, name, size: found.size };
+  return { stream, name };
 }

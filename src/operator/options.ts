@@ -189,7 +189,6 @@ export const DIGEST = { digest: required(text('the SHA-256 of a key, as hex', /^
 /** Of data that goes in and out. */
 export const fileOption = (help: string) => ({ file: argument(path, 'FILE', help) });
 export const STATUS = { status: optional(choice(PET_STATUSES), 'STATUS', 'only these') };
-export const SKIP_BAD = { skipBad: flag('import the good lines even if others are bad') };
 const count = withDefault(integer(0, Number.MAX_SAFE_INTEGER), '0', '', '');
 /** Parameters of a call: animals, one a line, added once under the name; and what follows in later calls, with these. */
 export const BATCH = {

@@ -1,4 +1,4 @@
-/** Which program this is; and what it tells the operator: exit statuses, errors, results as text, progress on a terminal. */
+/** Which program this is; and what it tells the operator: exit statuses, errors, results as text. */
 import { fstatSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isSea } from 'node:sea';
@@ -93,9 +93,8 @@ export async function print(chunk: string | Uint8Array): Promise<boolean> {
 
 export const printLine = (text: string): Promise<boolean> => print(`${visible(text)}\n`);
 
-/** A line on stderr, in place of a progress bar. It shows no key, wherever that was typed. */
+/** A line on stderr. It shows no key, wherever that was typed. */
 export function note(text: string): Promise<void> {
-  clearBar();
   return new Promise((resolve) => process.stderr.write(`${withoutKeys(visible(text))}\n`, () => resolve()));
 }
 
@@ -134,27 +133,3 @@ function textOf(value: unknown): string {
 /** `1 line`, `1,234 lines`. */
 export const countOf = (number: number, one: string): string =>
   `${formatNumber(number)} ${number === 1 ? one : `${one}s`}`;
-
-let isBarShown = false;
-
-function clearBar(): void {
-  if (isBarShown) process.stderr.write('\r\x1b[K');
-  isBarShown = false;
-}
-
-export type Progress = (done: number, total: number) => void;
-
-/** Shows the progress of `work` by a bar on stderr, if that is a terminal that can draw over a line. */
-export async function withProgress<R>(what: string, work: (progress: Progress) => Promise<R>): Promise<R> {
-  const isDrawable = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
-  let drawn: number | undefined;
-  const progress: Progress = (done, total) => {
-    const percent = Math.min(100, Math.floor((100 * done) / total));
-    if (!isDrawable || total === 0 || percent === drawn) return; // 0: unknown, as of a pipe
-    drawn = percent;
-    isBarShown = true;
-    const bar = '#'.repeat(percent / 4).padEnd(25, '.');
-    process.stderr.write(`\r${what} [${bar}] ${percent} %\x1b[K`);
-  };
-  return work(progress).finally(clearBar);
-}

@@ -80,7 +80,6 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
   },
   'keys rotate': { grace: ['24', '31d', '-1h'] },
   export: { status: ['lost'] },
-  import: { skipBad: ['no'] },
 };
 
 const commandOf = (name: string) => COMMANDS.find((found) => found.name === name)!;

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { command, injected, whyNoStrace } from '../program.ts';
-import { ANIMAL, missing, withStore, workplace } from './workplace.ts';
+import { ANIMAL, withStore, workplace } from './workplace.ts';
 
 const LINES = [
   '{"name":"Rex","categoryId":9007199254740993}',
@@ -30,7 +30,7 @@ test('what was imported is exported, and imported again, on the store itself and
   assert.equal(await done('export'), EXPORTED);
   const server = await serve('--first-key free');
   assert.equal(await done('export --status sold'), `${EXPORTED.split('\n')[1]}\n`);
-  const counts = { added: 3, already: 0, firstId: 4, lastId: 6, skipped: 0, badLines: [] };
+  const counts = { added: 3, already: 0, firstId: 4, lastId: 6 };
   assert.deepEqual(await json('import out'), counts);
   assert.equal(await done('export'), all);
   const reply = await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${server.key}` } });
@@ -66,7 +66,7 @@ const BAD = [
   [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'longer than 65536 bytes'],
 ];
 
-test('all bad lines are reported by number and reason; nothing is added unless they are to be skipped', async (t) => {
+test('bad lines are reported by number and reason, 20 of them, and then how many more; nothing is added', async (t) => {
   const { at, run } = await workplace(t);
   const many = 1_234;
   const bad = [...BAD.map(([line]) => line), ...Array(many - BAD.length).fill('no')];
@@ -78,14 +78,7 @@ test('all bad lines are reported by number and reason; nothing is added unless t
     const reason = BAD[at]?.[1] ?? 'not JSON; import takes JSON lines such as {';
     assert.ok(reported[at].startsWith(`line ${at + 1}: `) && reported[at].includes(reason), `${line}: ${reported[at]}`);
   }
-  const end = ['nothing was imported: 1,234 bad lines; --skip-bad imports the other one', ''];
-  assert.deepEqual(reported.slice(20), ['and 1,214 more bad lines', ...end]);
-  assert.equal((await run('import in --skip-bad')).stdout, '1 animal imported, id 1; 1,234 lines skipped\n');
-  const skipped = await run('import in --json --skip-bad');
-  assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
-  const { badLines, ...counts } = JSON.parse(skipped.stdout);
-  assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: many });
-  assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, BAD[1][1]]);
+  assert.deepEqual(reported.slice(20), ['and 1,214 more bad lines', 'nothing was imported: 1,234 bad lines', '']);
 });
 
 test('whether all of it fits is checked before the first batch; what was imported counts as there', async (t) => {
@@ -124,10 +117,7 @@ test('an import that is larger than memory is checked line by line', async (t) =
   // Where `process.exit` ends it, that is printed too: with a small heap it may wait for ever for a thread that compiles.
   const env = { NODE_OPTIONS: `--max-old-space-size=${heapMb} --trace-exit` };
   const { exit, stderr } = await run('import in', { env });
-  assert.match(
-    stderr,
-    /^line 200001: not JSON.*\nnothing was imported: 1 bad line; --skip-bad imports the other 200,000\n$/,
-  );
+  assert.match(stderr, /^line 200001: not JSON.*\nnothing was imported: 1 bad line\n$/);
   assert.equal(exit, 1);
 });
 
@@ -135,7 +125,7 @@ test('an import that holds too much to keep is refused, and nothing is added', a
   const { at, run } = await workplace(t);
   await writeFile(at('in'), ANIMAL);
   await truncate(at('in'), 513 * 2 ** 20); // the rest is one line, which takes no room on the disk
-  const { exit, stdout, stderr } = await run('import in --skip-bad');
+  const { exit, stdout, stderr } = await run('import in');
   assert.deepEqual([exit, stdout, stderr], [1, '', 'in is too long: import it in parts\n']);
   assert.ok(!existsSync(at('data')));
 });
@@ -186,24 +176,6 @@ test('an import that is killed at a write is completed by the same command', {
   }
   t.diagnostic(`${cases} kills`);
   assert.ok(cases >= 2, String(cases));
-});
-
-test('on a terminal an import draws a bar and takes it away again', { skip: missing('script') }, async (t) => {
-  const { cwd, animals } = await workplace(t);
-  await animals(40_000);
-  const program = await command();
-  const words = [...program, 'import', 'in'].map((word) => `'${word}'`).join(' ');
-  const { stdout, status } = spawnSync('script', ['-qec', words, '/dev/null'], { cwd, encoding: 'utf8' });
-  assert.equal(status, 0, stdout);
-  assert.match(stdout, /\rchecking \[#+\.+\] +\d+ %/);
-  assert.match(stdout, /\rimporting \[\.+\] +0 %/);
-  assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
-  const on = (line: string) => {
-    const typed = [...program, ...line.split(' ')].map((word) => `'${word}'`).join(' ');
-    return spawnSync('script', ['-qec', typed, '/dev/null'], { cwd, encoding: 'utf8' }).stdout;
-  };
-  assert.match(on('backup b'), /^pets +40,000\r\n[\s\S]*written to +b\r\n$/);
-  assert.match(on('restore b --data new'), /(\r\x1b\[K|^)pets +40,000\r\n[\s\S]*restored to +new\r\n$/);
 });
 
 test('no control character of others reaches a terminal: names, members, files, in words and as JSON', async (t) => {
