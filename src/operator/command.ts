@@ -31,20 +31,22 @@ const STORE = { ...PLACE, ...JSON_SWITCH };
 /** Where the store is, and how the result is printed. With `store`, `data` means nothing. */
 export type Place = Values<typeof STORE>;
 
+/** What a command reads beside its parameters. */
+export type Input = AsyncIterable<Uint8Array> | readonly Uint8Array[];
+
 /** What the process of a command has. */
 export interface Tools {
   readonly program: Program;
   readonly given: Given;
   /** Lets the work be done with these parameters: by the running server, or else here, on the store that is opened. */
-  ask(texts: Texts): Promise<unknown>;
+  ask(texts: Texts, input?: readonly Buffer[]): Promise<unknown>;
 }
 
 /** How a command is defined. `O`: its options. `P`: the parameters of its work, where they are others. */
 interface Row<O extends Options, P extends Options> extends Pick<Command, 'access' | 'more'> {
   readonly takes?: P;
   readonly misfit?: (values: Values<O>) => string | undefined;
-  readonly work?: (context: Context, values: Values<NoInfer<P>>) => unknown;
-  readonly isLogged?: (values: Values<NoInfer<P>>) => boolean;
+  readonly work?: (context: Context, values: Values<NoInfer<P>>, input: Input) => unknown;
   readonly run?: (values: Values<O> & Place, tools: Tools) => unknown;
 }
 
@@ -63,9 +65,7 @@ export interface Command {
   /** What does not fit together, in words. */
   misfit?(values: Values<Options>): string | undefined;
   /** What is done where the store is open. The result is an object, or a body. */
-  work?(context: Context, values: Values<Options>): unknown;
-  /** Whether the running server logs that it was asked. By default it logs each that may change the store. */
-  isLogged?(values: Values<Options>): boolean;
+  work?(context: Context, values: Values<Options>, input: Input): unknown;
   /** What the process of the command does; by default it asks once. A result that is a text is printed as it is. */
   run?(values: Values<Options> & Place, tools: Tools): unknown;
 }
@@ -120,8 +120,8 @@ function checkAll({ misfit }: Command, options: Options, given: Given): Values<O
 }
 
 /** Does the work of a command on a store that is open. */
-export const perform = (command: Command, context: Context, given: Given): unknown =>
-  command.work?.(context, checkAll(command, command.takes, given));
+export const perform = (command: Command, context: Context, given: Given, input: Input = []): unknown =>
+  command.work?.(context, checkAll(command, command.takes, given), input);
 
 /** The error of wrong usage of a command. */
 export const misused = ({ name }: Command, { message }: Error) =>

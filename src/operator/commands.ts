@@ -1,6 +1,6 @@
 /** The table of commands, in the order of `--help`. */
 import type { Extra } from '../extra.ts';
-import { addBatch, exportAnimals, importAnimals } from './animals.ts';
+import { addAnimals, exportAnimals, importAnimals } from './animals.ts';
 import { type Command, command } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';
 import * as keys from './keys.ts';
@@ -91,9 +91,8 @@ now or an earlier one, whichever is sooner; 0s ends it at once. At most ${keys.M
 All lines are checked first; if one is bad, or they do not fit, nothing is imported. An import that was interrupted is \
 completed by the same command: for 24 hours the same input adds nothing twice.`,
     access: 'create',
-    takes: o.BATCH,
-    work: addBatch,
-    isLogged: ({ batch = ':0' }) => batch.endsWith(':0'), // one line for an import
+    takes: o.INPUT,
+    work: addAnimals,
     run: importAnimals,
   }),
   command(

@@ -34,7 +34,10 @@ interface NewKey extends Limits {
   readOnly?: boolean;
 }
 
-export async function createKey(context: Context, wanted: NewKey, check?: (key: ApiKey) => void) {
+export const createKey = (context: Context, wanted: NewKey) => addKey(context, wanted);
+
+/** `check` may throw, to take the key back before it is kept. */
+async function addKey(context: Context, wanted: NewKey, check?: (key: ApiKey) => void) {
   const { environment = context.environment ?? 'production', name, plan, readOnly = false } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
@@ -55,7 +58,7 @@ export async function createFirstKey(context: Context, plan: Plan) {
   for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
   const { lastId } = store.read.keys;
   const another = new Error('another replica made the first key');
-  return createKey(context, { plan, name: 'first key' }, ({ id }) => {
+  return addKey(context, { plan, name: 'first key' }, ({ id }) => {
     if (id !== lastId + 1) throw another;
   }).catch((error) => {
     if (error !== another) throw error;

@@ -189,11 +189,10 @@ export const DIGEST = { digest: required(text('the SHA-256 of a key, as hex', /^
 /** Of data that goes in and out. */
 export const fileOption = (help: string) => ({ file: argument(path, 'FILE', help) });
 export const STATUS = { status: optional(choice(PET_STATUSES), 'STATUS', 'only these') };
-const count = withDefault(integer(0, Number.MAX_SAFE_INTEGER), '0', '', '');
-/** Parameters of a call: animals, one a line, added once under the name; and what follows in later calls, with these. */
-export const BATCH = {
-  lines: required(v.pipe(v.string(), v.description('JSON lines')), '', ''),
-  batch: optional(text('letters, digits and :', /^[\w:]{1,100}$/), '', ''),
-  bytesAhead: count,
-  animalsAhead: count,
+const count = required(integer(0, Number.MAX_SAFE_INTEGER), '', '');
+/** Parameters of a call: what its body holds. */
+export const INPUT = {
+  digest: required(text('a name of the input, in letters and digits', /^\w{1,100}$/), '', ''),
+  animals: count,
+  bytes: count,
 };

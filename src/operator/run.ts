@@ -13,7 +13,7 @@ import {
   prepare,
   quoted,
   suggestion,
-  type Texts,
+  type Tools,
 } from './command.ts';
 import { commandsWith } from './commands.ts';
 import { openForCommand, retryWhileInUse, storageOf, storeName, TooLargeError } from './data.ts';
@@ -67,13 +67,13 @@ async function runCommand(command: Command, words: readonly string[], program: P
     throw misused(command, new Error((error as Error).message.replace('--store', given.labelOf('store'))));
   }
   let engine: Engine | undefined;
-  const ask = (texts: Texts) =>
+  const ask: Tools['ask'] = (texts, input) =>
     retryWhileInUse(async () => {
       const mayAsk = engine === undefined && store === undefined;
-      const reply = mayAsk ? await askServer(data, name, texts) : undefined;
+      const reply = mayAsk ? await askServer(data, name, texts, input) : undefined;
       if (reply !== undefined) return reply;
       engine ??= await openForCommand(values, access, program.extras);
-      return perform(command, { engine, clock: systemClock }, { texts, labelOf: flagOf });
+      return perform(command, { engine, clock: systemClock }, { texts, labelOf: flagOf }, input);
     });
   if (access !== undefined) exitOnSignals(name);
   const own = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in takes));

@@ -22,7 +22,7 @@ import type { Options } from './options.ts';
 import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
 const SOCKET = 'admin.sock';
-/** The type of a body that comes in pieces. */
+/** The type of a body that comes in pieces: of a reply, or of what is imported, whose parameters are then a query. */
 const BYTES = 'application/octet-stream';
 /** The length of sun_path without its closing NUL. */
 const MAX_PATH_BYTES = 107;
@@ -67,6 +67,7 @@ export async function openSocket(dir: string, serving: Serving): Promise<() => P
   const path = socketIn(dir);
   if (existsSync(path)) unlinkSync(path);
   const server = createServer((req, res) => void answer(req, res, serving));
+  server.requestTimeout = 0; // an import takes as long as it takes
   server.maxConnections = MAX_CALLERS; // the newest beyond them is closed
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
@@ -91,10 +92,12 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     if (command?.work === undefined) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
     const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, command.takes);
-    const result = await perform(command, context, { texts, labelOf: (name) => name });
+    const input = req.headers['content-type'] === BYTES ? req : undefined;
+    const members = input ? {} : await membersOf(req);
+    const texts = textsOf({ ...Object.fromEntries(searchParams), ...members }, command.takes);
+    const result = await perform(command, context, { texts, labelOf: (name) => name }, input);
     const { id }: { id?: string } = Object(result);
-    if (command.isLogged?.(texts) ?? !isRead) log.info('command', { command: name, id });
+    if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
     res.setHeader('Content-Type', BYTES);
     await pipeline(Readable.from(inTurns(result)), res);
@@ -139,18 +142,26 @@ async function* inTurns(body: Body) {
 }
 
 /** Undefined: no server listens there. */
-export async function askServer(dir: string, command: string, texts: Texts): Promise<unknown> {
-  const body = JSON.stringify(texts);
+export async function askServer(
+  dir: string,
+  command: string,
+  texts: Texts,
+  input?: readonly Buffer[],
+): Promise<unknown> {
+  const body = input ?? [Buffer.from(JSON.stringify(texts))];
+  const query = input ? `?${new URLSearchParams(texts as Record<string, string>)}` : '';
+  const length = body.reduce((sum, { length }) => sum + length, 0);
   // The body waits for `100 Continue`: a server that is stopped would otherwise do the command when it goes on, after the
   // operator was told that it does not answer.
-  const headers = { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) };
-  const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
+  const type = input ? BYTES : 'application/json';
+  const headers = { Expect: '100-continue', 'Content-Type': type, 'Content-Length': length };
+  const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}${query}`, method: 'POST' };
   const req = request({ ...target, agent: false, headers });
   const silent = new InUseError(`${dir} is in use by a server that does not answer; it may be stopped`);
   let isSent = false;
   req.once('continue', () => {
     isSent = true;
-    req.setTimeout(0).end(body);
+    Readable.from(body).pipe(req.setTimeout(0));
   });
   req.setTimeout(MAX_ANSWER_MS, () => req.destroy(silent));
   req.on('error', () => {}); // an error after the reply has no listener of its own
