@@ -2,7 +2,7 @@
  * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
  * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
  */
-import type { Options, ServeSettings } from './operator/options.ts';
+import type { Options } from './operator/options.ts';
 import type { PublicEndpoint } from './service/routes.ts';
 import type { Engine, EngineOptions, Proof } from './store/engine.ts';
 
@@ -15,12 +15,10 @@ export interface Extra {
   readonly storage?: Storage;
 }
 
-/** The settings of `serve`, with the options of extras under the names that these gave them. */
-export type AllSettings = ServeSettings & { readonly [option: string]: unknown };
-
 /** A server that is about to open. */
 export interface Opening {
-  readonly settings: AllSettings;
+  /** The values of all options of `serve`, by name. */
+  readonly settings: Readonly<Record<string, unknown>>;
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly origin: string;
 }

@@ -11,8 +11,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { variableOf } from '../src/operator/command.ts';
-import { SERVE } from '../src/operator/options.ts';
+import { variableOf } from '../src/operator/options.ts';
+import { SERVE } from '../src/operator/serve.ts';
 import { freePort, program, serving, temporary } from './program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

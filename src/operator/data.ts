@@ -11,15 +11,36 @@ import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError, type Proof } from '../store/engine.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
-import type { Command, Context, Place, Tools } from './command.ts';
+import type { Command, Context, Place, Tools } from './commands.ts';
+import * as o from './options.ts';
 import { type Body, CommandError, EXIT, inWords, note, print, usage } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
-/** Where the store is, and how much it may hold. */
-export type Location = Pick<Place, 'data' | 'store'> & { readonly maxStoreMb?: number };
+const MEGABYTE = 2 ** 20;
+
+/** Where the store is. With `store`, `data` means nothing. */
+export const PLACE = {
+  data: o.withDefault(o.path, 'data', 'DIR', 'directory of the store'),
+  store: {
+    ...o.optional(o.text('a URL', /^\w[\w+.-]*:\/\/\S+$/), 'URL', 'store at a URL, in place of --data'),
+    isSecret: true,
+  },
+};
+
+const HEAP_MB = Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE);
+/** Rows take up to two bytes of heap for a byte of the compacted file; a server takes more in its life. */
+const MOST_MB = Math.max(1, Math.floor(HEAP_MB / 3));
+/** 384: so many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
+const DEFAULT_MB = Math.max(1, Math.min(Math.floor(HEAP_MB / 4), 384));
+const megabytes = o.integer(1, MOST_MB, `: the heap of this process, ${HEAP_MB} MB, holds no more`);
+/** Of commands that add to the store. */
+export const BOUND = { maxStoreMb: o.withDefault(megabytes, String(DEFAULT_MB), 'MB', 'limit of the compacted store') };
+
+type Location = o.Values<typeof PLACE> & Partial<o.Values<typeof BOUND>>;
 
 /** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
-export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');
+export const storeName = ({ data, store }: o.Values<typeof PLACE>): string =>
+  store === undefined ? data : 'the database';
 
 /** The storage that takes the URL of `--store`. */
 export function storageOf(url: string, extras: readonly Extra[]): Storage {
@@ -30,8 +51,6 @@ export function storageOf(url: string, extras: readonly Extra[]): Storage {
   const known = forms.length > 0 ? `give ${forms.join(' or ')}` : 'this program keeps a store in a directory alone';
   throw usage(`--store cannot be this value: ${known}`);
 }
-
-const MEGABYTE = 2 ** 20;
 
 /** The store in a directory, or where an extra keeps it. */
 export function openEngine(location: Location, options: EngineOptions, extras: readonly Extra[]): Promise<Engine> {
@@ -108,8 +127,8 @@ function printed({ counts: { replays, ...counts }, digest }: Proof) {
 }
 
 /** By this process, also beside a running server. */
-export async function verify(place: Place, { program }: Tools) {
-  const engine = await retryWhileInUse(() => openForCommand(place, 'read', program.extras));
+export async function verify(place: Place, { extras }: Tools) {
+  const engine = await retryWhileInUse(() => openForCommand(place, 'read', extras));
   const proof = unlessTooLarge(engine.verify(), storeName(place));
   return proof.then(printed).finally(() => engine.close());
 }
@@ -192,12 +211,11 @@ function link(temporary: string, path: string): void {
   }
 }
 
-export async function restore(values: { file: string } & Place, { program }: Tools) {
+export async function restore(values: { file: string } & Place, { extras }: Tools) {
   const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
   const bytes = readBackup(file);
-  const restoring =
-    store === undefined ? restoreInto(data, bytes) : storageOf(store, program.extras).restore(store, bytes);
+  const restoring = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
   const proof = await restoring;
   return { ...printed(proof), restoredTo: storeName(values) };
 }

@@ -1,14 +1,42 @@
 /** The work of `petstore keys …`. */
 import { text } from 'node:stream/consumers';
 import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../access/keys.ts';
-import { newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import type { ApiKey, Environment, Plan, Store } from '../store/model.ts';
+import { MAX_REQUESTS_PER_WINDOW, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
+import { type ApiKey, ENVIRONMENTS, type Environment, PLANS, type Plan, type Store } from '../store/model.ts';
 import { formatNumber, visible } from '../text.ts';
-import type { Context, Place, Tools } from './command.ts';
-import { type Body, PROGRAM, table } from './program.ts';
+import type { Context, Place, Tools } from './commands.ts';
+import * as o from './options.ts';
+import { type Body, PROGRAM, table, usage } from './program.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
 export const MAX_SECRETS = 5;
+
+export const PUBLISHED_PLANS = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
+const limitsInWords = PUBLISHED_PLANS.map((name) => {
+  const { perMinute, perDay } = PLAN_LIMITS[name];
+  return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
+});
+export const PLANS_IN_WORDS = `${limitsInWords.join(', ')} or enterprise (--per-minute, --per-day)`;
+const plan = o.choice(PLANS, PLANS_IN_WORDS);
+const requests = o.integer(1, MAX_REQUESTS_PER_WINDOW);
+const LIMITS = {
+  perMinute: o.optional(requests, 'N', 'requests a minute, of enterprise'),
+  perDay: o.optional(requests, 'N', 'requests a day, of enterprise'),
+};
+/** Fit to be printed in a table: no control characters, no line breaks. */
+const keyName = o.text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
+export const NEW_KEY = {
+  plan: o.required(plan, 'PLAN', 'its limits, required'),
+  name: o.withDefault(keyName, 'unnamed', 'TEXT', 'whose key it is, 1 to 100 characters'),
+  ...LIMITS,
+  readOnly: o.flag('let the key read only: GET and HEAD'),
+  environment: o.optional(o.choice(ENVIRONMENTS), 'NAME', 'where it works', 'the server’s'),
+};
+export const KEY_ID = { id: o.argument(o.text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'of the key') };
+export const NEW_PLAN = { ...KEY_ID, plan: o.argument(plan, 'PLAN', 'the new plan'), ...LIMITS };
+export const ROTATION = { ...KEY_ID, grace: o.withDefault(o.duration, '24h', 'TIME', 'how long older secrets work') };
+/** A parameter of a call, and no option. */
+export const DIGEST = { digest: o.required(o.text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), '', '') };
 
 interface Limits {
   plan: Plan;
@@ -16,15 +44,17 @@ interface Limits {
   perDay?: number;
 }
 
-export function misfitOfLimits({ plan, perMinute, perDay }: Limits): string | undefined {
+export function refuseMisfit({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf): void {
+  const [minute, day] = [labelOf('perMinute'), labelOf('perDay')];
   if (plan !== 'enterprise') {
-    return perMinute || perDay ? 'only the enterprise plan takes --per-minute and --per-day' : undefined;
+    if (perMinute || perDay) throw usage(`only the enterprise plan takes ${minute} and ${day}`);
+    return;
   }
-  if (!perMinute || !perDay) return 'the enterprise plan needs --per-minute N and --per-day N';
-  return perMinute > perDay ? `--per-minute ${perMinute} is more than --per-day ${perDay} allows` : undefined;
+  if (!perMinute || !perDay) throw usage(`the enterprise plan needs ${minute} N and ${day} N`);
+  if (perMinute > perDay) throw usage(`${minute} ${perMinute} is more than ${day} ${perDay} allows`);
 }
 
-/** An enterprise key has both limits: `misfitOfLimits` has checked that. */
+/** An enterprise key has both limits: `refuseMisfit` has checked that. */
 const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
   plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 
@@ -85,7 +115,7 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
   const details = await change(context, id, (key) => {
     const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
     if ((older[MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new Error(`${id} has ${MAX_SECRETS} secrets that work; --grace 0s ends the older ones`);
+      throw new Error(`${id} has ${MAX_SECRETS} secrets that work; a grace of 0s ends the older ones`);
     }
     return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_SECRETS) };
   });

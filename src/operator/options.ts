@@ -2,12 +2,12 @@
  * Options: a rule of valibot says which texts one takes and what each becomes; a placeholder and a sentence are for `--help`.
  * The same rules hold for an option, for its variable, and for a parameter of a call on the socket.
  */
-import { getHeapStatistics } from 'node:v8';
+import { parseArgs } from 'node:util';
 import * as v from 'valibot';
-import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
-import { ENVIRONMENTS, PET_STATUSES, PLANS } from '../store/model.ts';
-import { formatNumber } from '../text.ts';
+import { excerpt, withoutSecrets } from '../text.ts';
+import type { Command, Context, Input } from './commands.ts';
+import { CommandError, EXIT, PROGRAM, usage } from './program.ts';
 
 export interface Option {
   /** What a text, or its absence, becomes. */
@@ -21,7 +21,6 @@ export interface Option {
   readonly range?: string;
   /** The text, or the words, for what counts where it is not given. */
   readonly otherwise?: string;
-  readonly isRequired?: boolean;
   /** True: it is given by its position, without its name. */
   readonly isArgument?: boolean;
   /** No message repeats its value. */
@@ -31,25 +30,25 @@ export interface Option {
 /** By name: `banAfter` is `--ban-after`, and PETSTORE_BAN_AFTER in the environment. */
 export type Options = Readonly<Record<string, Option>>;
 export type Values<O extends Options> = { [N in keyof O]: v.InferOutput<O[N]['is']> };
+/** By the names of options: what was given, as it was given. */
+export type Texts = Readonly<Partial<Record<string, string>>>;
 
 type Rule = v.GenericSchema<string, unknown>;
-const rangeOf = (rule: Rule) => ({ allowed: v.getDescription(rule) ?? '', range: v.getTitle(rule) });
 
-const required = <R extends Rule>(is: R, value: string, help: string) => {
-  return { is, value, help, isRequired: true, ...rangeOf(is) };
+export const required = <R extends Rule>(is: R, value: string, help: string) => {
+  return { is, value, help, allowed: v.getDescription(is) ?? '', range: v.getTitle(is) };
 };
-const argument = <R extends Rule>(is: R, value: string, help: string) => {
-  return { is, value, help, isArgument: true, ...rangeOf(is) };
+export const argument = <R extends Rule>(is: R, value: string, help: string) => {
+  return { ...required(is, value, help), isArgument: true };
 };
 /** `otherwise`: its default in words. */
-const optional = <R extends Rule>(rule: R, value: string, help: string, otherwise?: string) => {
-  return { is: v.optional(rule), value, help, otherwise, ...rangeOf(rule) };
+export const optional = <R extends Rule>(rule: R, value: string, help: string, otherwise?: string) => {
+  return { ...required(rule, value, help), is: v.optional(rule), otherwise };
 };
 /** `otherwise`: the text that counts where none is given. */
-const withDefault = <R extends Rule>(rule: R, otherwise: string, value: string, help: string) => {
-  return { is: v.optional(rule, otherwise), value, help, otherwise, ...rangeOf(rule) };
+export const withDefault = <R extends Rule>(rule: R, otherwise: string, value: string, help: string) => {
+  return { ...required(rule, value, help), is: v.optional(rule, otherwise), otherwise };
 };
-
 const yesOrNo = v.pipe(
   v.picklist(['true', 'false', '1', '0']),
   v.transform((text) => text === 'true' || text === '1'),
@@ -59,26 +58,24 @@ export const flag = (help: string) => {
   return { is: v.optional(yesOrNo, 'false'), value: '', help, allowed: 'true or false' };
 };
 
-const text = (allowed: string, pattern: RegExp, fits: (text: string) => boolean = () => true) =>
+export const text = (allowed: string, pattern: RegExp, fits: (text: string) => boolean = () => true) =>
   v.pipe(v.string(), v.regex(pattern), v.check(fits), v.description(allowed));
 
-function choice<const T extends string>(texts: readonly T[]) {
+export function choice<const T extends string>(texts: readonly T[], allowed?: string) {
   const words = texts.join(', ').replace(/, (?=[^,]+$)/, ' or ');
-  return v.pipe(v.picklist(texts), v.description(words), v.title(words));
+  return v.pipe(v.picklist(texts), v.description(allowed ?? words), v.title(words));
 }
 
-const integer = (min: number, max: number, why = '') =>
+export const integer = (min: number, max: number, why = '') =>
   v.pipe(
-    v.string(),
-    v.regex(/^\d{1,15}$/),
+    text(`a whole number, ${min} to ${max}${why}`, /^\d{1,15}$/),
     v.transform(Number),
     v.minValue(min),
     v.maxValue(max),
-    v.description(`a whole number, ${min} to ${max}${why}`),
     v.title(`${min} to ${max}`),
   );
 
-const duration = v.pipe(
+export const duration = v.pipe(
   v.string(),
   v.transform(durationMs),
   v.check((ms) => ms <= 30 * DAY_MS),
@@ -87,112 +84,188 @@ const duration = v.pipe(
 );
 
 /** Not a URL, which belongs to `--store`: its password would become part of a file's name. */
-const path = text('a path', /^(?!\w[\w+.-]*:\/\/)[^\0]{1,4096}$/s);
+export const path = text('a path', /^(?!\w[\w+.-]*:\/\/)[^\0]{1,4096}$/s);
+export const file = (help: string) => ({ file: argument(path, 'FILE', help) });
 
-const hostPort = v.pipe(
-  v.string(),
-  v.regex(/^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/),
+export const hostPort = v.pipe(
+  text('HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180', /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/),
   v.transform((text) => ({ host: text.replace(/^\[|\]?:\d+$/g, ''), port: Number(/\d+$/.exec(text)) })),
   v.check(({ port }) => port <= 65_535),
-  v.description('HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180'),
 );
 
-/** A web address up to its path. It may hold no user: messages and pages repeat it. */
-const WEB = 'https?://(?:[\\w.-]+|\\[[0-9A-Fa-f:.]+\\])(?::\\d+)?';
+export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+export const variableOf = (name: string): string =>
+  `PETSTORE${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
+export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
-const origin = text(
-  'an origin such as https://shop.example, or *',
-  new RegExp(`^(?:\\*|${WEB})$`),
-  (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
-);
+const isSwitch = ({ value }: Option): boolean => value === '';
+/** Those that are given by position, or those that are given by name. */
+const entriesOf = (options: Options, areArguments: boolean) =>
+  Object.entries(options).filter(([, { isArgument = false }]) => isArgument === areArguments);
 
-const baseUrl = text(
-  'an http or https address that ends in /v1, such as https://api.example/v1',
-  new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
-  (text) => URL.canParse(text) && new URL(text).href === text,
-);
+/** How a message names an option: `--ban-after`, PETSTORE_BAN_AFTER, or `banAfter` in a call on the socket. */
+export type LabelOf = (name: string) => string;
 
-const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-const url = text('a URL', /^\w[\w+.-]*:\/\/\S+$/);
-/** Fit to be printed in a table: no control characters, no line breaks. */
-const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
+/** The values of these options. Throws an error that names the fault and what would be right. */
+export function check<O extends Options>(options: O, texts: Texts, labelOf: LabelOf): Values<O> {
+  const values = Object.entries(options).map(([name, { is, allowed, isSecret }]) => {
+    const text = texts[name];
+    const { success, output } = v.safeParse(is, text);
+    if (success) return [name, output];
+    const fault = text === undefined ? 'is missing' : `cannot be ${isSecret ? 'this value' : quoted(text)}`;
+    throw usage(`${labelOf(name)} ${fault}: give ${allowed}`);
+  });
+  return Object.fromEntries(values) as Values<O>;
+}
 
-const publishedPlans = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
-const limits = publishedPlans.map((name) => {
-  const { perMinute, perDay } = PLAN_LIMITS[name];
-  return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
-});
-const planWords = `${limits.join(', ')} or enterprise (--per-minute, --per-day)`;
-const plan = v.pipe(v.picklist(PLANS), v.description(planWords), v.title(planWords));
-const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
-const environment = choice(ENVIRONMENTS);
+/** Does the work of a command on a store that is open. */
+export function perform(
+  command: Command,
+  context: Context,
+  texts: Texts,
+  labelOf: LabelOf,
+  input: Input = [],
+): unknown {
+  const values = check(command.takes, texts, labelOf);
+  command.refuseMisfit?.(values, labelOf);
+  return command.work?.(context, values, input);
+}
 
-const heapMb = Math.floor(getHeapStatistics().heap_size_limit / 2 ** 20);
-/** Rows take up to two bytes of heap for a byte of the compacted file; a server takes more in its life. */
-const MOST_MB = Math.max(1, Math.floor(heapMb / 3));
-/** 384: so many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
-const DEFAULT_MB = Math.max(1, Math.min(Math.floor(heapMb / 4), 384));
-const megabytes = integer(1, MOST_MB, `: the heap of this process, ${heapMb} MB, holds no more`);
+/** The error of wrong usage of a command. */
+export const misused = ({ name }: Command, { message }: Error) =>
+  new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
 
-export const LISTENING = {
-  host: withDefault(host, '127.0.0.1', 'HOST', 'address to listen on'),
-  port: withDefault(integer(0, 65_535), '8080', 'N', 'port, 0 for a free one'),
-};
-export const JSON_SWITCH = { json: flag('print JSON, for programs') };
-export const PLACE = {
-  data: withDefault(path, 'data', 'DIR', 'directory of the store'),
-  store: { ...optional(url, 'URL', 'store at a URL, in place of --data'), isSecret: true },
-};
-/** Of commands that add to the store. */
-export const BOUND = {
-  maxStoreMb: withDefault(megabytes, String(DEFAULT_MB), 'MB', 'limit of the compacted store'),
-};
-/** Those of a server. */
-export const SERVE = {
-  ...LISTENING,
-  ...PLACE,
-  seed: optional(path, 'FILE', 'fill an empty store from a file; demo is built in'),
-  firstKey: optional(choice(publishedPlans), 'PLAN', 'make a key if none works'),
-  environment: withDefault(environment, 'production', 'NAME', 'production takes ps_live_…, staging ps_test_…'),
-  corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call, or of all: *'),
-  trustProxy: withDefault(integer(0, 10), '0', 'N', 'proxies that set X-Forwarded-For'),
-  keepAlive: withDefault(integer(1, 3_600), '5', 'SECONDS', 'idle time; more than a proxy has'),
-  connectionsPerAddress: withDefault(integer(1, 100_000), '100', 'N', 'at a time'),
-  banAfter: optional(integer(0, 1_000_000), 'N', 'refusals a minute that ban, 0: never', '5 × the limit'),
-  ...BOUND,
-  accessLog: flag('log a line for every request'),
-  metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
-  baseUrl: optional(baseUrl, 'URL', 'production address in the document, ends in /v1'),
-  stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the document, ends in /v1'),
-  check: flag('say whether a start would succeed; change nothing'),
-};
-export type ServeSettings = Values<typeof SERVE>;
+/** Reads what was typed, and the variables. Throws an error that says what is wrong. */
+export function prepare(command: Command, words: string[], env: NodeJS.ProcessEnv, all: readonly Command[]) {
+  const { options } = command;
+  const variables: Partial<Record<string, string>> = {};
+  const labelOf = (name: string) => variables[name] ?? (options[name].isArgument ? options[name].value : flagOf(name));
+  try {
+    const texts = readWords(options, words);
+    for (const [name] of entriesOf(options, false)) {
+      const variable = variableOf(name);
+      const text = env[variable] ?? ''; // an empty variable is not set
+      if (texts[name] !== undefined || text === '' || isOfKubernetes(variable, text)) continue;
+      texts[name] = text;
+      variables[name] = variable;
+    }
+    if (texts.data !== undefined && texts.store !== undefined) {
+      throw usage(`${labelOf('data')} and ${labelOf('store')} both say where the store is: give one of them`);
+    }
+    refuseUnknownVariables([command, ...all], env);
+    const values = check(options, texts, labelOf);
+    command.refuseMisfit?.(values, labelOf);
+    return { texts, labelOf, values };
+  } catch (error) {
+    throw misused(command, error as Error);
+  }
+}
 
-/** Of keys. */
-export const KEY_ID = { id: argument(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'of the key') };
-export const LIMITS = {
-  perMinute: optional(requests, 'N', 'requests a minute, of enterprise'),
-  perDay: optional(requests, 'N', 'requests a day, of enterprise'),
-};
-export const NEW_KEY = {
-  plan: required(plan, 'PLAN', 'its limits'),
-  name: withDefault(keyName, 'unnamed', 'TEXT', 'whose key it is, 1 to 100 characters'),
-  ...LIMITS,
-  readOnly: flag('let the key read only: GET and HEAD'),
-  environment: optional(environment, 'NAME', 'where it works', 'that of the server, or production'),
-};
-export const NEW_PLAN = { ...KEY_ID, plan: argument(plan, 'PLAN', 'the new plan'), ...LIMITS };
-export const GRACE = { grace: withDefault(duration, '24h', 'TIME', 'how long older secrets work') };
-/** A parameter of a call, and no option. */
-export const DIGEST = { digest: required(text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), '', '') };
+/** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
+function readWords(options: Options, args: string[]): Record<string, string> {
+  const places = entriesOf(options, true).map(([name]) => name);
+  const named = entriesOf(options, false).map(([name, option]) => ({ name, option, flag: flagOf(name) }));
+  const types = named.map(({ flag, option }) => {
+    return [flag.slice(2), { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) }];
+  });
+  const known = Object.fromEntries(types);
+  const texts: Record<string, string> = {};
+  for (const token of parseArgs({ args, options: known, strict: false, allowPositionals: true, tokens: true }).tokens) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') {
+      const name = places.shift();
+      if (name === undefined) throw usage(`${quoted(token.value)} is one argument too many`);
+      texts[name] = token.value;
+      continue;
+    }
+    const { rawName, value } = token;
+    const found = named.find(({ flag }) => flag === rawName);
+    if (found === undefined) {
+      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, named.map(({ flag }) => flag))}`); // biome-ignore format: one sentence
+    }
+    const { name, option } = found;
+    const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
+    if (isWithout && !isSwitch(option)) throw usage(`${rawName} needs a value: give ${option.allowed}`);
+    if (texts[name] !== undefined) throw usage(`${rawName} is given twice`);
+    texts[name] = value ?? 'true';
+  }
+  return texts;
+}
 
-/** Of data that goes in and out. */
-export const fileOption = (help: string) => ({ file: argument(path, 'FILE', help) });
-export const STATUS = { status: optional(choice(PET_STATUSES), 'STATUS', 'only these') };
-const count = required(integer(0, Number.MAX_SAFE_INTEGER), '', '');
-/** Parameters of a call: what its body holds. */
-export const INPUT = {
-  digest: required(text('a name of the input, in letters and digits', /^\w{1,100}$/), '', ''),
-  animals: count,
-  bytes: count,
-};
+/** Variables of the clients in the documents. */
+const OF_CLIENTS = ['PETSTORE_URL', 'PETSTORE_KEY'];
+
+/** What Kubernetes puts into each pod beside a service called `petstore` or `petstore-…`. */
+const isOfKubernetes = (name: string, text: string): boolean =>
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
+  (name.endsWith('_PORT') && /^\w+:\/\//.test(text));
+
+/** A typing error in a file of settings must not go unnoticed. */
+function refuseUnknownVariables(commands: readonly Command[], env: NodeJS.ProcessEnv): void {
+  const names = commands.flatMap(({ options }) => entriesOf(options, false).map(([name]) => name));
+  const known = [...names.map(variableOf), ...OF_CLIENTS];
+  for (const [name, text = ''] of Object.entries(env)) {
+    if (!name.startsWith('PETSTORE_') || known.includes(name) || isOfKubernetes(name, text)) continue;
+    throw usage(`there is no variable ${quoted(name)}${suggestion(name, known)}`);
+  }
+}
+
+/** `; did you mean --port?` where one of the known words has the same letters, but for one or two. */
+export function suggestion(typed: string, known: readonly string[]): string {
+  const rest = (word: string) => [...typed].reduce((left, letter) => left.replace(letter, ''), word);
+  const differing = (word: string) => typed.length - word.length + 2 * rest(word).length;
+  const [near] = known.filter((word) => differing(word) <= 2).sort((a, b) => differing(a) - differing(b));
+  return near ? `; did you mean ${near}?` : '';
+}
+
+const LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
+
+export function helpOf(command: Command): string {
+  const { options, help, more = '' } = command;
+  const places = entriesOf(options, true).map(([, option]) => row(option.value, about(option)));
+  const named = entriesOf(options, false);
+  const rows = named.map(([name, option]) => row(`${flagOf(name)} ${option.value}`.trimEnd(), about(option)));
+  const [example] = named.map(([name]) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
+  return [
+    `Usage: ${PROGRAM} ${synopsis(command)}${example ? ' [options]' : ''}\n`,
+    ...wrap(`${help[0].toUpperCase()}${help.slice(1)}. ${more}`),
+    '',
+    ...places,
+    ...rows,
+    row('--help', 'show this'),
+    ...(example ? ['', example] : []),
+  ].join('\n');
+}
+
+export function overview(commands: readonly Command[]): string {
+  return [
+    `Usage: ${PROGRAM} COMMAND [options]\n`,
+    ...commands.map((command) => row(synopsis(command), command.help)),
+    '',
+    ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
+    'Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use.',
+  ].join('\n');
+}
+
+const synopsis = ({ name, options }: Command) =>
+  [name, ...entriesOf(options, true).map(([, { value }]) => value)].join(' ');
+
+function about({ help, range, otherwise }: Option): string {
+  const facts = [range, otherwise && `default ${otherwise}`].filter((fact) => fact !== undefined).join('; ');
+  return facts === '' ? help : `${help} (${facts})`;
+}
+
+/** A line, or more where the right does not fit beside the left. */
+function row(left: string, right: string): string {
+  const start = `  ${left}`.padEnd(COLUMN_CHARS - 2);
+  const line = `${start}  ${right}`;
+  if (line.length <= LINE_CHARS) return line;
+  const margin = `\n${' '.repeat(COLUMN_CHARS)}`;
+  const rest = wrap(right, LINE_CHARS - COLUMN_CHARS).join(margin);
+  return start.length > COLUMN_CHARS - 2 ? start + margin + rest : `${start}  ${rest}`;
+}
+
+/** Breaks between words. A word longer than a line, such as a path, gets a line of its own. */
+const wrap = (text: string, width = LINE_CHARS): string[] =>
+  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

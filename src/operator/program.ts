@@ -47,7 +47,9 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
   if (error instanceof NoStoreError) {
     return failed(`there is no store in ${path.resolve(error.dir)}: name its directory with --data`);
   }
-  if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
+  if (error instanceof InUseError) {
+    return new CommandError(EXIT.inUse, `${message}: end that process, or name another directory with --data`);
+  }
   if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
   if (error instanceof VersionError) return failed(message);
   if (error instanceof StoreError) {

@@ -2,21 +2,9 @@
 import { systemClock } from '../clock.ts';
 import type { Extra } from '../extra.ts';
 import type { Engine } from '../store/engine.ts';
-import {
-  type Command,
-  flagOf,
-  helpOf,
-  misused,
-  overview,
-  type Program,
-  perform,
-  prepare,
-  quoted,
-  suggestion,
-  type Tools,
-} from './command.ts';
-import { commandsWith } from './commands.ts';
+import { type Command, commandsWith, type Place, type Tools } from './commands.ts';
 import { openForCommand, retryWhileInUse, storageOf, storeName, TooLargeError } from './data.ts';
+import { flagOf, helpOf, misused, overview, perform, prepare, quoted, suggestion } from './options.ts';
 import {
   asCommandError,
   CommandError,
@@ -31,14 +19,15 @@ import {
 } from './program.ts';
 import { askServer } from './socket.ts';
 
-async function main(words: string[], program: Program): Promise<void> {
+async function main(words: string[], extras: readonly Extra[]): Promise<void> {
+  const commands = commandsWith(extras);
   if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  const command = program.commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word));
-  if (command === undefined) return withoutCommand(words, program.commands);
+  const command = commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word));
+  if (command === undefined) return withoutCommand(words, commands);
   const rest = words.slice(command.name.split(' ').length);
   if (rest.some(isHelp)) await printLine(helpOf(command));
-  else await runCommand(command, rest, program);
+  else await runCommand(command, rest, commands, extras);
 }
 
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
@@ -56,15 +45,21 @@ async function withoutCommand(words: readonly string[], all: readonly Command[])
   throw usage(`petstore: ${next === undefined ? missing : unknown}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
 }
 
-async function runCommand(command: Command, words: readonly string[], program: Program): Promise<void> {
+async function runCommand(
+  command: Command,
+  words: string[],
+  commands: readonly Command[],
+  extras: readonly Extra[],
+): Promise<void> {
   const { name, access, takes, run, work } = command;
-  const { given, values } = prepare(command, words, process.env, program.commands);
+  const { texts, labelOf, values: all } = prepare(command, words, process.env, commands);
+  const values = all as Place;
   const { data, store, json } = values;
   try {
     // What reads the URL is loaded only where there is one.
-    if (store !== undefined) await storageOf(store, program.extras).check(store);
+    if (store !== undefined) await storageOf(store, extras).check(store);
   } catch (error) {
-    throw misused(command, new Error((error as Error).message.replace('--store', given.labelOf('store'))));
+    throw misused(command, new Error((error as Error).message.replace('--store', labelOf('store'))));
   }
   let engine: Engine | undefined;
   const ask: Tools['ask'] = (texts, input) =>
@@ -72,13 +67,14 @@ async function runCommand(command: Command, words: readonly string[], program: P
       const mayAsk = engine === undefined && store === undefined;
       const reply = mayAsk ? await askServer(data, name, texts, input) : undefined;
       if (reply !== undefined) return reply;
-      engine ??= await openForCommand(values, access, program.extras);
-      return perform(command, { engine, clock: systemClock }, { texts, labelOf: flagOf }, input);
+      engine ??= await openForCommand(values, access, extras);
+      return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
     });
   if (access !== undefined) exitOnSignals(name);
-  const own = Object.fromEntries(Object.entries(given.texts).filter(([name]) => name in takes));
+  const own = Object.fromEntries(Object.entries(texts).filter(([name]) => name in takes));
+  const tools = { commands, extras, texts, labelOf, ask };
   try {
-    await show(command, await (run ? run(values, { program, given, ask }) : work && ask(own)), json);
+    await show(command, await (run ? run(values, tools) : work && ask(own)), json);
     await engine?.close();
   } catch (error) {
     await engine?.close().catch(() => {}); // the first failure is reported, not this one
@@ -137,7 +133,7 @@ export function run(extras: readonly Extra[]): void {
   // For an event loop that runs dry before `main` has come to its end.
   process.exitCode = EXIT.failed;
 
-  main(process.argv.slice(2), { commands: commandsWith(extras), extras }).then(
+  main(process.argv.slice(2), extras).then(
     () => end(EXIT.done),
     async (error: Error) => {
       const isKnown = error instanceof CommandError;

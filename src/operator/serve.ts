@@ -1,22 +1,65 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
+import { once } from 'node:events';
+import { type AddressInfo, isIPv6, type Server } from 'node:net';
 import { systemClock as clock } from '../clock.ts';
-import type { AllSettings } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
 import type { PublicEndpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
-import { DamagedError, NoStoreError } from '../store/engine.ts';
-import { StoreError } from '../store/model.ts';
+import { DamagedError, type Log, NoStoreError } from '../store/engine.ts';
+import { ENVIRONMENTS, StoreError } from '../store/model.ts';
 import { isUnused, readSeed, seedStore } from './animals.ts';
-import type { Context, Given, Program, Tools } from './command.ts';
-import { openEngine, retryWhileInUse, storeName } from './data.ts';
-import { createFirstKey } from './keys.ts';
-import { givenSocket, listen, originOf } from './listen.ts';
-import type { ServeSettings } from './options.ts';
+import type { Context, Tools } from './commands.ts';
+import { BOUND, openEngine, PLACE, retryWhileInUse, storeName } from './data.ts';
+import { createFirstKey, PUBLISHED_PLANS } from './keys.ts';
+import * as o from './options.ts';
 import { asCommandError, EXIT, note, printLine, VERSION } from './program.ts';
-import { openSocket, refuseSecond } from './socket.ts';
+import { goOn, openSocket, refuseSecond } from './socket.ts';
 import { Logger, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
+
+const host = o.text('a host name or an IP address', /^[\w.:%-]{1,253}$/);
+/** As browsers send it. */
+const origin = o.text(
+  'an origin such as https://shop.example, or *',
+  /^(?:\*|https?:\/\/[^*]+)$/,
+  (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
+);
+/** It may hold no user: messages and pages repeat it. */
+const baseUrl = o.text(
+  'an http or https address that ends in /v1, such as https://api.example/v1',
+  /^https?:\/\/[^?#@*]+\/v1$/,
+  (text) => URL.canParse(text) && new URL(text).href === text,
+);
+
+export const LISTENING = {
+  host: o.withDefault(host, '127.0.0.1', 'HOST', 'address to listen on'),
+  port: o.withDefault(o.integer(0, 65_535), '8080', 'N', 'port, 0 for a free one'),
+};
+export const SERVE = {
+  ...LISTENING,
+  ...PLACE,
+  seed: o.optional(o.path, 'FILE', 'fill an empty store from a file; demo is built in'),
+  firstKey: o.optional(o.choice(PUBLISHED_PLANS), 'PLAN', 'make a key if none works'),
+  environment: o.withDefault(
+    o.choice(ENVIRONMENTS),
+    'production',
+    'NAME',
+    'production takes ps_live_…, staging ps_test_…',
+  ),
+  corsOrigin: o.optional(origin, 'ORIGIN', 'let web pages of this origin call, or of all: *'),
+  trustProxy: o.withDefault(o.integer(0, 10), '0', 'N', 'proxies that set X-Forwarded-For'),
+  keepAlive: o.withDefault(o.integer(1, 3_600), '5', 'SECONDS', 'idle time, above a proxy’s'),
+  connectionsPerAddress: o.withDefault(o.integer(1, 100_000), '100', 'N', 'at a time'),
+  banAfter: o.optional(o.integer(0, 1_000_000), 'N', 'refusals a minute that ban, 0: never', '5 × the limit'),
+  ...BOUND,
+  accessLog: o.flag('log a line for every request'),
+  metrics: o.optional(o.hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
+  baseUrl: o.optional(baseUrl, 'URL', 'production address in the document, ends in /v1'),
+  stagingBaseUrl: o.optional(baseUrl, 'URL', 'staging address in the document, ends in /v1'),
+  check: o.flag('say whether a start would succeed; change nothing'),
+};
+type Settings = o.Values<typeof SERVE>;
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
 const MAX_DRAIN_MS = 7_000;
@@ -25,8 +68,8 @@ const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
 
-export async function serve(settings: AllSettings, { program, given }: Tools): Promise<string | undefined> {
-  if (settings.check) return checkStart(settings, program);
+export async function serve(settings: Settings, tools: Tools): Promise<string | undefined> {
+  if (settings.check) return checkStart(settings, tools);
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
@@ -37,7 +80,7 @@ export async function serve(settings: AllSettings, { program, given }: Tools): P
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, program, given, log, fail);
+    const stop = await start(settings, tools, log, fail);
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -50,7 +93,7 @@ export async function serve(settings: AllSettings, { program, given }: Tools): P
 }
 
 /** What `serve` would come to, as far as reading tells. Takes no lock: the store may be in use. */
-async function checkStart(settings: AllSettings, { extras }: Program): Promise<string> {
+async function checkStart(settings: Settings, { extras }: Tools): Promise<string> {
   const warn = (message: string) => void note(`petstore: ${message}`);
   const options = { clock, log: { info() {}, warn, error: warn }, readOnly: true, mustExist: false };
   const engine = await openEngine(settings, options, extras).catch((error) => {
@@ -64,51 +107,48 @@ async function checkStart(settings: AllSettings, { extras }: Program): Promise<s
 
 /** Starts to serve. Returns the function that stops. `fail` logs why, and ends the process with a status that is not 0. */
 async function start(
-  settings: AllSettings,
-  program: Program,
-  given: Given,
+  settings: Settings,
+  { commands, extras, texts, labelOf }: Tools,
   log: Logger,
   fail: (message: string, error: unknown) => void,
 ): Promise<() => Promise<void>> {
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
-  const metrics = settings.metrics && new Metrics();
+  const metrics = settings.metrics ? new Metrics() : undefined;
   const tellReply = (summary: Summary) => {
     metrics?.countReply(summary);
     if (accessLog) log.access(summary);
   };
   const onReply = metrics || accessLog ? tellReply : undefined;
   const held = givenSocket();
-  const idle = ['host', 'port'].filter((name) => given.texts[name] !== undefined).map(given.labelOf);
+  const idle = ['host', 'port'].filter((name) => texts[name] !== undefined).map(labelOf);
   if (held !== undefined && idle.length > 0) {
     log.warn(`a socket was given: ${idle.join(' and ')} ${idle.length > 1 ? 'do' : 'does'} not count`);
   }
   const service = new Service({ settings, clock, log, onReply, waitsToOpen: held !== undefined });
 
-  // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
-  const early = held === undefined ? listen(service.server, { host, port }, log) : undefined;
-  const [listening] = await Promise.allSettled([early]);
+  if (database === undefined) await retryWhileInUse(() => refuseSecond(data));
+  // All ports open before the store: early requests get 503, and where one is taken no store is made.
+  if (held === undefined) await listen(service.server, { host, port }, log);
+  let context: Context | undefined;
+  const scraped = metrics && metricsServer(() => (context ? metrics.text({ ...service.counts, ...context }) : ''));
+  if (scraped) await listen(scraped, settings.metrics!, log, '--metrics');
+
   const onFatal = (error: unknown) =>
     void service
       .drain(MAX_LAST_REPLIES_MS)
       .then(() => fail('the store failed; the next start shows which writes were kept', error));
-  const engine = await retryWhileInUse(async () => {
-    if (database === undefined) await refuseSecond(data);
-    return openEngine(settings, { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch }, program.extras);
-  });
-  const context: Context = { engine, clock, environment };
+  const options = { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch };
+  const engine = await retryWhileInUse(() => openEngine(settings, options, extras));
+  context = { engine, clock, environment };
   try {
-    if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
     await seedStore(store, settings.seed);
-    const page = () => metrics!.text({ ...service.counts, ...context });
-    const scraped = settings.metrics && metricsServer(page);
-    if (scraped && settings.metrics) await listen(scraped, settings.metrics, log, '--metrics');
-    const closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
+    const closeSocket = database ? undefined : await openSocket(data, { context, commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
     // A socket that is held for us has a queue: what is in it waits until the store is open.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
-    const opened = await Promise.all(program.extras.map((extra) => extra.serve?.({ settings, origin })));
+    const opened = await Promise.all(extras.map((extra) => extra.serve?.({ settings, origin })));
     const added = opened.filter((one) => one !== undefined);
     const endpoints = [documentPage(settings, origin), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
     service.open({ store, limiter, ready: () => engine.ready(), endpoints });
@@ -133,7 +173,7 @@ async function start(
 }
 
 /** The OpenAPI document. The address of this environment is the given one, or else that where the server listens. */
-function documentPage({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: string): PublicEndpoint {
+function documentPage({ environment, baseUrl, stagingBaseUrl }: Settings, origin: string): PublicEndpoint {
   const here = `${origin}/v1`;
   const own =
     environment === 'staging'
@@ -149,4 +189,49 @@ function firstSteps(origin: string, first: Awaited<ReturnType<typeof createFirst
   if (first === undefined) return [];
   const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
   return [`The key ${first.id}, which is shown only once:`, first.key, curl];
+}
+
+const BACKLOG = 511;
+const MAX_READY_MS = 3_000;
+
+type Address = { host: string; port: number } | { fd: number };
+
+/** The descriptor of the socket that systemd, or another parent, holds for this process; undefined: there is none. */
+function givenSocket({ LISTEN_PID, LISTEN_FDS } = process.env): number | undefined {
+  return LISTEN_PID === String(process.pid) && LISTEN_FDS === '1' ? 3 : undefined;
+}
+
+/** `option`: the one that chooses another address. */
+async function listen(server: Server, address: Address, log: Log, option = '--port'): Promise<void> {
+  try {
+    await once(server.listen({ ...address, backlog: BACKLOG }), 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const where = 'fd' in address ? `descriptor ${address.fd}` : hostAndPort(address.host, address.port);
+    if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
+    throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
+  }
+  goOn(server, log);
+}
+
+/** The form in a URL: `[::1]:8080`. */
+const hostAndPort = (host: string, port: number): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+
+/** The origin by which a program on this machine reaches the server. */
+function originOf(server: Pick<Server, 'address'>): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `http://${hostAndPort(reachable(address), port)}`;
+}
+
+/** No client can connect to a wildcard address: loopback stands in for it. */
+const reachable = (address: string): string =>
+  /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
+
+/** Asks the service that listens there whether it serves. Throws an Error that says why not. */
+export async function askReady({ host, port }: { host: string; port: number }) {
+  const url = `http://${hostAndPort(reachable(host), port)}/readyz`;
+  const reply = await fetch(url, { signal: AbortSignal.timeout(MAX_READY_MS) }).catch(() => undefined);
+  if (reply === undefined) throw new Error(`no reply from ${url}: is it another --host or --port?`);
+  if (!reply.ok) throw new Error(`${url} says ${reply.status}: ${(await reply.text()).trim()}`);
+  return { ready: url };
 }

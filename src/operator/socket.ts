@@ -7,18 +7,18 @@
 import { once } from 'node:events';
 import { chmodSync, existsSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Server } from 'node:net';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { onceAMinute, systemClock } from '../clock.ts';
 import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
 import { excerpt } from '../text.ts';
-import { type Command, type Context, perform, type Texts } from './command.ts';
-import { listen } from './listen.ts';
-import type { Options } from './options.ts';
+import type { Command, Context } from './commands.ts';
+import { type Options, perform, suggestion, type Texts } from './options.ts';
 import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
 const SOCKET = 'admin.sock';
@@ -55,6 +55,12 @@ export async function refuseSecond(dir: string): Promise<void> {
   if (isHeld) throw new InUseError(`${dir} is in use by another process`);
 }
 
+/** An error of a server that listens is one connection that was not accepted, for want of memory or descriptors. */
+export function goOn(server: Server, log: Log): void {
+  const mayLog = onceAMinute(systemClock.now);
+  server.on('error', (error) => mayLog() && log.error('a connection was not accepted', { error }));
+}
+
 export interface Serving {
   readonly commands: readonly Command[];
   readonly context: Context;
@@ -69,7 +75,8 @@ export async function openSocket(dir: string, serving: Serving): Promise<() => P
   const server = createServer((req, res) => void answer(req, res, serving));
   server.requestTimeout = 0; // an import takes as long as it takes
   server.maxConnections = MAX_CALLERS; // the newest beyond them is closed
-  await listen(server, { path }, serving.log);
+  await once(server.listen(path), 'listening');
+  goOn(server, serving.log);
   chmodSync(path, 0o600);
   return async () => {
     setTimeout(() => server.closeAllConnections(), MAX_LAST_CALLS_MS).unref();
@@ -89,13 +96,16 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   res.setHeader('Connection', 'close');
   try {
     const command = commands.find((one) => one.name === name);
-    if (command?.work === undefined) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
+    if (command?.work === undefined) {
+      const known = commands.flatMap(({ name, work }) => (work ? `/${name.replaceAll(' ', '/')}` : []));
+      throw usage(`the running server (version ${VERSION}) has no ${pathname}${suggestion(pathname, known)}`);
+    }
     const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
     const input = req.headers['content-type'] === BYTES ? req : undefined;
     const members = input ? {} : await membersOf(req);
     const texts = textsOf({ ...Object.fromEntries(searchParams), ...members }, command.takes);
-    const result = await perform(command, context, { texts, labelOf: (name) => name }, input);
+    const result = await perform(command, context, texts, (name) => name, input);
     const { id }: { id?: string } = Object(result);
     if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
@@ -126,7 +136,9 @@ async function membersOf(req: IncomingMessage): Promise<object> {
 /** The parameters as the words of a command line would give them. */
 function textsOf(members: object, takes: Options): Texts {
   const texts = Object.entries(members).map(([name, value]) => {
-    if (!Object.hasOwn(takes, name)) throw usage(`there is no parameter ${excerpt(name)}`);
+    if (!Object.hasOwn(takes, name)) {
+      throw usage(`there is no parameter ${excerpt(name)}${suggestion(name, Object.keys(takes))}`);
+    }
     if (typeof value === 'object') throw usage(`${name} must be a string, a number, true or false`);
     return [name, String(value)];
   });
@@ -157,7 +169,7 @@ export async function askServer(
   const headers = { Expect: '100-continue', 'Content-Type': type, 'Content-Length': length };
   const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}${query}`, method: 'POST' };
   const req = request({ ...target, agent: false, headers });
-  const silent = new InUseError(`${dir} is in use by a server that does not answer; it may be stopped`);
+  const silent = new InUseError(`${dir} is in use by a server that does not answer, and may be stopped`);
   let isSent = false;
   req.once('continue', () => {
     isSent = true;

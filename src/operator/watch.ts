@@ -13,7 +13,7 @@ import type { Summary } from '../service/routes.ts';
 import type { Service } from '../service/service.ts';
 import type { Log } from '../store/engine.ts';
 import { HIDDEN, visible, withoutKeys } from '../text.ts';
-import type { Context } from './command.ts';
+import type { Context } from './commands.ts';
 import { COMMIT, RUNTIME, VERSION } from './program.ts';
 
 type Fields = Record<string, unknown>;
@@ -113,7 +113,7 @@ function observe(durations: Durations, ms: number): void {
 }
 
 /** What is counted elsewhere. */
-type Sources = Pick<Context, 'engine' | 'lastBackupAt'> & Service['counts'];
+type Sources = Context & Service['counts'];
 
 export class Metrics {
   /** By operation: there are few, and a client cannot add one. */

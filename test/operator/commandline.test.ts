@@ -6,9 +6,9 @@ import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { command as command_, flagOf, prepare, variableOf } from '../../src/operator/command.ts';
-import { commandsWith } from '../../src/operator/commands.ts';
-import { DIGEST, KEY_ID } from '../../src/operator/options.ts';
+import { command as command_, commandsWith } from '../../src/operator/commands.ts';
+import { DIGEST, KEY_ID } from '../../src/operator/keys.ts';
+import { flagOf, prepare, variableOf } from '../../src/operator/options.ts';
 import { command, temporary } from '../program.ts';
 import { checkHelp, refusalOf } from './commands.ts';
 import { workplace } from './workplace.ts';
@@ -118,7 +118,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', `--ps_live_${'x'.repeat(36)}`, /no option "--ps_live_\[hidden\]"/],
     ['keys create', '', /--plan is missing: give free \(60 .*\), pro \(.*\), business \(.*\) or enterprise \(.*\)\n/],
     ['keys plan', 'k1 enterprise --per-minute 5', /the enterprise plan needs --per-minute N and --per-day N/],
-    ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes --per-minute and --per-day\n/],
+    ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes PETSTORE_PER_MINUTE and --per-day\n/],
     ['keys create', '--plan enterprise --per-minute 9 --per-day 8', /--per-minute 9 is more than --per-day 8 allows/],
     ['keys list', '--data x --store sql://h/d', /--data and --store both say where the store is/],
     ['keys revoke', '', /ID is missing: give the id of a key, such as k1/],

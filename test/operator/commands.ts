@@ -1,6 +1,7 @@
 /** What holds for the commands of every program, with extras or without. */
 import assert from 'node:assert/strict';
-import { type Command, flagOf, helpOf, overview, prepare } from '../../src/operator/command.ts';
+import type { Command } from '../../src/operator/commands.ts';
+import { flagOf, helpOf, overview, prepare } from '../../src/operator/options.ts';
 import type { CommandError } from '../../src/operator/program.ts';
 
 /** Help names every command, option, range and default, in lines of at most 80 characters. */
@@ -22,9 +23,9 @@ export function checkHelp(commands: readonly Command[]): void {
       const start = `\n  ${option.isArgument ? '' : `${flagOf(name)} `}${option.value}`.trimEnd();
       assert.ok(`\n${lines.join('\n')}`.includes(start), start);
       if (option.value === '') continue;
-      const { help, range, otherwise, isRequired } = option;
+      const { help, range, otherwise } = option;
       const [, facts = ''] = text.split(help)[1]?.match(/^ \((.*?)\)(?= {2}-|$| --)/) ?? [];
-      for (const fact of [range, isRequired ? 'required' : otherwise && `default ${otherwise}`])
+      for (const fact of [range, otherwise && `default ${otherwise}`])
         assert.ok(fact === undefined || facts.includes(fact), `${name}: ${facts} is not ${fact}`);
     }
   }
@@ -33,7 +34,7 @@ export function checkHelp(commands: readonly Command[]): void {
 /** The message that refuses these words. */
 export function refusalOf(
   command: Command,
-  words: readonly string[],
+  words: string[],
   env: Record<string, string> = {},
   commands: readonly Command[] = [command],
 ): string {

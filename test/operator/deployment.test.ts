@@ -10,8 +10,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { Agent, fetch, type Headers } from 'undici';
-import { flagOf } from '../../src/operator/command.ts';
-import { SERVE } from '../../src/operator/options.ts';
+import { flagOf } from '../../src/operator/options.ts';
+import { SERVE } from '../../src/operator/serve.ts';
 import { command, freePort, type Serving } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
 

@@ -6,9 +6,9 @@ import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { type Context, perform, prepare } from '../../src/operator/command.ts';
-import { commandsWith } from '../../src/operator/commands.ts';
+import { type Context, commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey } from '../../src/operator/keys.ts';
+import { flagOf, perform, prepare } from '../../src/operator/options.ts';
 import { type Serving, temporary } from '../program.ts';
 import { NOW, withStore, workplace } from './workplace.ts';
 
@@ -202,8 +202,8 @@ const iso = (moment: number) => new Date(moment).toISOString();
 async function work(context: Context, line: string): Promise<NewKey> {
   const [name, ...words] = line.split(' ');
   const command = commandsWith([]).find((one) => one.name === `keys ${name}`)!;
-  const { given } = prepare(command, words, {}, []);
-  return (await perform(command, context, given)) as NewKey;
+  const { texts } = prepare(command, words, {}, []);
+  return (await perform(command, context, texts, flagOf)) as NewKey;
 }
 
 test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
@@ -213,7 +213,7 @@ test('an older secret ends at its own grace or at the new one, whichever is soon
     const ends = [24, 1, 1].map((hours) => iso(NOW + hours * HOUR));
     assert.deepEqual((await work(context, 'plan k1 pro')).graceEndsAt, ends);
     await work(context, 'rotate k1');
-    const message = 'k1 has 5 secrets that work; --grace 0s ends the older ones';
+    const message = 'k1 has 5 secrets that work; a grace of 0s ends the older ones';
     await assert.rejects(work(context, 'rotate k1'), { message });
     clock.advance(HOUR);
     assert.equal((await work(context, 'rotate k1')).graceEndsAt[0], iso(NOW + 25 * HOUR));

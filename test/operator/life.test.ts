@@ -13,6 +13,7 @@ import { freePort, standingStillUntil } from '../program.ts';
 import { ANIMAL, workplace } from './workplace.ts';
 
 const STORE_FILE = 'store.jsonl';
+const IN_USE = 'data is in use by another process: end that process, or name another directory with --data';
 
 const SEED = `{"categories":[{"id":1,"name":"Dogs"}],
   "pets":[{"name":"Rex","categoryId":9007199254740993},{"name":"Bo","categoryId":1,"status":"sold"}]}`;
@@ -88,8 +89,8 @@ test('SIGUSR1 opens no debugger, and the server goes on', async (t) => {
   assert.doesNotMatch((await server.stop()).stderr, /debugger/i);
 });
 
-test('a port in use is refused with exit 1 and the option to type, and the store is left clean', async (t) => {
-  const { run, stored } = await workplace(t);
+test('a port in use is refused with exit 1 and the option to type, and no store is made', async (t) => {
+  const { at, run, done } = await workplace(t);
   const other = createServer().listen(0, '127.0.0.1');
   t.after(() => other.close());
   await once(other, 'listening');
@@ -97,9 +98,10 @@ test('a port in use is refused with exit 1 and the option to type, and the store
   const { exit, stdout, stderr } = await run(`serve --port ${port}`);
   assert.deepEqual([exit, stdout], [1, '']);
   assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} is in use by another program: choose another with --port`));
-  const files = await stored();
+  assert.ok(!existsSync(at('data')));
+  await done('keys create --plan free');
   assert.equal((await run(`serve --port ${port}`)).exit, 1);
-  assert.deepEqual(await stored(), files);
+  assert.match(await done('keys list'), /^k1 /m);
 });
 
 test('a second server is refused with exit 4, also while the first is stopped; commands then say so', async (t) => {
@@ -107,7 +109,7 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   const server = await serve();
   const refused = await run(`serve --port ${new URL(server.url).port}`);
   assert.deepEqual([refused.exit, refused.stdout], [4, '']);
-  assert.equal(JSON.parse(refused.stderr).message, 'data is in use by another process');
+  assert.equal(JSON.parse(refused.stderr).message, IN_USE);
   server.process.kill('SIGSTOP');
   const [again, { exit, stderr }] = await Promise.all([
     run('serve --port 0'),
@@ -133,7 +135,7 @@ test('a second server is refused where flock does not work; nobody removes a soc
   first.process.kill('SIGCONT');
   assert.equal((await run('restore none', { env })).exit, 4, 'nothing is restored under a server');
   for (const { exit, stdout, stderr } of [stopped, await run('serve --port 0', { env })]) {
-    assert.deepEqual([exit, stdout, JSON.parse(stderr).message], [4, '', 'data is in use by another process']);
+    assert.deepEqual([exit, stdout, JSON.parse(stderr).message], [4, '', IN_USE]);
   }
   assert.match(await done('keys list'), /^k1 /m, 'the first is reached by its socket');
   assert.equal((await first.stop()).exit, 0);

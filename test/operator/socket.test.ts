@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { digestOf } from '../../src/access/keys.ts';
+import { VERSION } from '../../src/operator/program.ts';
 import { PATIENT } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
 
@@ -44,7 +45,14 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
     ['/keys/find?digest=7', undefined, 400, 'digest cannot be "7": give the SHA-256 of a key, as hex'],
     ['/keys/lift', '{"id":{}}', 400, 'id must be a string, a number, true or false'],
     ['/keys/list?data=x', undefined, 400, 'there is no parameter "data"'],
-    ['/keys/plan', '{"id":"k1","plan":"pro","perDay":1}', 400, 'only the enterprise plan takes --per-minute and'],
+    ['/keys/plan', '{"id":"k1","plan":"pro","perDya":1}', 400, 'there is no parameter "perDya"; did you mean perDay?'],
+    [
+      '/keys/lits',
+      undefined,
+      400,
+      `the running server (version ${VERSION}) has no /keys/lits; did you mean /keys/list?`,
+    ],
+    ['/keys/plan', '{"id":"k1","plan":"pro","perDay":1}', 400, 'only the enterprise plan takes perMinute and perDay'],
     ['/keys/revoke?id=k1', undefined, 400, '/keys/revoke takes POST'],
     ['/keys/list', 'x', 400, 'the body must be a JSON object'],
     ['/keys/list', '[]', 400, 'the body must be a JSON object'],

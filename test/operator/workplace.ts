@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Context } from '../../src/operator/command.ts';
+import type { Context } from '../../src/operator/commands.ts';
 import type { EngineOptions } from '../../src/store/engine.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
