@@ -13,7 +13,7 @@ import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
 import type { Command, Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
-import { type Body, CommandError, EXIT, inWords, note, print, usage } from './program.ts';
+import { type Body, inWords, note, print, usage } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
 const MEGABYTE = 2 ** 20;
@@ -65,33 +65,23 @@ const FULL_HEAP = 0.75;
 /** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
 const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
 
-/**
- * Rejects in words where Node would end the process: all rows are read into memory. What a major collection has left is
- * counted, and no garbage.
- */
-async function unlessTooLarge<T>(opening: Promise<T>, name: string): Promise<T> {
+/** Rejects in words where Node would end the process: all rows are read into memory. The process must then end soon. */
+async function unlessTooLarge<T>(reading: Promise<T>, name: string): Promise<T> {
   let observer: PerformanceObserver | undefined;
   const full = new Promise<never>((_, reject) => {
     observer = new PerformanceObserver((list) => {
-      const isMajor = (entry: object) => Object(entry).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+      // What a major collection has left is counted, and no garbage.
+      const isMajor = list.getEntries().some((one) => Object(one).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR);
       const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics();
-      if (used > FULL_HEAP * (limit - YOUNG_BYTES) && list.getEntries().some(isMajor)) {
-        reject(new TooLargeError(name, limit));
-      }
+      if (!isMajor || used <= FULL_HEAP * (limit - YOUNG_BYTES)) return;
+      const heap = `its heap of ${HEAP_MB} MB cannot hold it`;
+      const advice = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
+      reject(new Error(`the store in ${name} is too large for this process: ${heap}; ${advice}`));
     });
     observer.observe({ entryTypes: ['gc'] });
   });
-  return Promise.race([opening, full]).finally(() => observer?.disconnect());
+  return Promise.race([reading, full]).finally(() => observer?.disconnect());
 }
-
-/** The process must end at once: what is being read goes on. */
-export class TooLargeError extends CommandError {
-  constructor(name: string, limit: number) {
-    const heap = `its heap of ${Math.floor(limit / MEGABYTE)} MB`;
-    super(EXIT.failed, `the store in ${name} is too large for this process: ${heap} cannot hold it; ${MORE_MEMORY}`);
-  }
-}
-const MORE_MEMORY = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
 
 /** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
 export function openForCommand(

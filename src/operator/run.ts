@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts';
 import type { Extra } from '../extra.ts';
 import type { Engine } from '../store/engine.ts';
 import { type Command, commandsWith, type Place, type Tools } from './commands.ts';
-import { openForCommand, retryWhileInUse, storageOf, storeName, TooLargeError } from './data.ts';
+import { openForCommand, retryWhileInUse, storageOf, storeName } from './data.ts';
 import { flagOf, helpOf, misused, overview, perform, prepare, quoted, suggestion } from './options.ts';
 import {
   asCommandError,
@@ -138,7 +138,6 @@ export function run(extras: readonly Extra[]): void {
     async (error: Error) => {
       const isKnown = error instanceof CommandError;
       await note(isKnown ? error.message : `petstore: ${error.stack}`);
-      if (error instanceof TooLargeError) process.exit(error.exit); // it still reads
       end(isKnown ? error.exit : EXIT.failed);
     },
   );
