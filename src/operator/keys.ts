@@ -1,12 +1,13 @@
 /** The work of `petstore keys …`. */
 import { text } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../access/keys.ts';
 import { MAX_REQUESTS_PER_WINDOW, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import { type ApiKey, ENVIRONMENTS, type Environment, PLANS, type Plan, type Store } from '../store/model.ts';
-import { formatNumber, visible } from '../text.ts';
+import { type ApiKey, ENVIRONMENTS, type Environment, PLANS, type Plan } from '../store/model.ts';
+import { formatNumber } from '../text.ts';
 import type { Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
-import { type Body, PROGRAM, table, usage } from './program.ts';
+import { PROGRAM, table, usage } from './program.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
 export const MAX_SECRETS = 5;
@@ -103,16 +104,18 @@ export const setPlan = (context: Context, { id, ...limits }: { id: string } & Li
   change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) }));
 
 export async function liftBan(context: Context, { id }: { id: string }) {
-  const key = keyOf(context, id);
+  const key = context.engine.store.read.keys.get(parseKeyId(id)!);
+  if (key === undefined) throw noKey(id);
   await context.engine.limiter.lift(key);
   return detailsOf(context, key);
 }
 
 export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
-  const secret = makeKey(keyOf(context, id).environment);
   const now = context.engine.store.now();
   const end = grace === 0 ? 0 : now + grace; // 0 is past for every replica, whatever its clock says
+  let secret = '';
   const details = await change(context, id, (key) => {
+    secret = makeKey(key.environment);
     const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
     if ((older[MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
       throw new Error(`${id} has ${MAX_SECRETS} secrets that work; a grace of 0s ends the older ones`);
@@ -146,20 +149,21 @@ export async function findBySecret(_: object, { ask }: Pick<Tools, 'ask'>) {
   return ask({ digest: digestOf(secret) });
 }
 
-/** A JSON list, key by key: the server answers requests in between. */
-export async function* listKeys(context: Context): Body {
-  let before = '[\n';
+/** The server answers requests between so many. */
+const KEYS_A_TURN = 100;
+
+export async function listKeys(context: Context) {
+  const list = [];
   for (const key of context.engine.store.read.keys.all()) {
-    yield before + visible(JSON.stringify(await detailsOf(context, key)));
-    before = ',\n';
+    list.push(await detailsOf(context, key));
+    if (list.length % KEYS_A_TURN === 0) await nextTurn();
   }
-  yield before.startsWith('[') ? '[]\n' : '\n]\n';
+  return list;
 }
 
 export async function printKeys({ json }: Place, { ask }: Tools) {
-  const list = (await ask({})) as Body;
-  if (json) return list;
-  const keys: KeyDetails[] = JSON.parse(await text(list));
+  const keys = (await ask({})) as KeyDetails[];
+  if (json) return keys;
   return keys.length > 0 ? table(keys.map(rowOf)) : `There are no keys. See ${PROGRAM} keys create --help`;
 }
 
@@ -176,27 +180,22 @@ async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey)
   return detailsOf(context, key);
 }
 
-export function keyOf({ engine }: { engine: { store: Store } }, id: string): ApiKey {
-  const key = engine.store.read.keys.get(parseKeyId(id)!);
-  if (key === undefined) throw noKey(id);
-  return key;
-}
-
 const noKey = (id: string) => new Error(`there is no key ${id}`);
 
 type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 
 /** A key as the operator sees it, without its secrets and their digests. To look spends no request. */
-async function detailsOf(context: Context, key: ApiKey) {
-  const { limiter, store } = context.engine;
+async function detailsOf({ engine, clock }: Context, key: ApiKey) {
   const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt, readOnly } = key;
-  const { verdict, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
-  const isActive = revokedAt === undefined;
+  const { verdict, minute, day, strikes, bans, banEndsAt } = await engine.limiter.look(key);
+  const now = engine.store.now();
+  /** A moment of store time on the machine's clock, rounded up to a second, as the replies of the API give it. */
+  const wallTime = (at: number) => iso(Math.ceil((at - now + clock.wall()) / 1_000) * 1_000);
   /** A window that is full has no reset: it opens at the next request. */
   const windowOf = ({ limit, remaining, endsAt }: Window) => {
-    return { limit, remaining, resetsAt: remaining < limit ? wallTime(context, endsAt) : null };
+    return { limit, remaining, resetsAt: remaining < limit ? wallTime(endsAt) : null };
   };
-  const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.now() ? endsAt : []));
+  const isActive = revokedAt === undefined;
   return {
     id: formatKeyId(id),
     name,
@@ -207,23 +206,17 @@ async function detailsOf(context: Context, key: ApiKey) {
     environment,
     createdAt: iso(createdAt),
     revokedAt: isActive ? null : iso(revokedAt),
-    /** The value of X-RateLimit-Remaining, 0 during a ban; 0 of a revoked key. */
-    remaining: isActive && verdict !== 'banned' ? Math.min(minute.remaining, day.remaining) : 0,
     minute: windowOf(minute),
     day: windowOf(day),
     strikes,
-    bannedUntil: verdict === 'banned' ? wallTime(context, banEndsAt) : null,
+    bannedUntil: verdict === 'banned' ? wallTime(banEndsAt) : null,
     bans,
     /** The moments at which older secrets stop working. */
-    graceEndsAt: graceEnds.map((end) => wallTime(context, end)),
+    graceEndsAt: key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > now ? wallTime(endsAt) : [])),
   };
 }
 
 const iso = (at: number): string => new Date(at).toISOString();
-
-/** A moment of store time on the machine's clock, rounded up to a second, as the replies of the API give it. */
-const wallTime = ({ engine, clock }: Context, at: number): string =>
-  iso(Math.ceil((at - engine.store.now() + clock.wall()) / 1_000) * 1_000);
 
 function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil, readOnly }: KeyDetails) {
   const used = ({ limit, remaining }: typeof day) => `${formatNumber(limit - remaining)}/${formatNumber(limit)}`;

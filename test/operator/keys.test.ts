@@ -17,7 +17,6 @@ interface KeyDetails {
   plan: string;
   perMinute: number;
   perDay: number;
-  remaining: number;
   revokedAt: string | null;
   minute: object;
   graceEndsAt: string[];
@@ -51,8 +50,8 @@ test('the life of a key, through a running server, for its environment', async (
   assert.match(`${rotated.id} ${rotated.key}`, /^k1 ps_test_/);
   assert.equal((await json<KeyDetails>('keys lift k1')).graceEndsAt.length, 1);
   assert.match(await done('keys revoke k1'), /^id +k1\n[\s\S]*^revoked at +\d{4}-/m);
-  const [{ revokedAt, remaining, graceEndsAt }] = await json<KeyDetails[]>('keys list');
-  assert.deepEqual([typeof revokedAt, remaining, graceEndsAt], ['string', 0, []]);
+  const [{ revokedAt, graceEndsAt }] = await json<KeyDetails[]>('keys list');
+  assert.deepEqual([typeof revokedAt, graceEndsAt], ['string', []]);
   for (const [line, reason] of [
     ['keys revoke k1', 'k1 is revoked\n'],
     ['keys lift k3', 'there is no key k3\n'],
@@ -181,7 +180,7 @@ test('usage and a ban are shown, and outlive a kill; a lift and a plan hold at o
   const find = async () => (await run('keys find', { input: key })).stdout;
   for (const expected of [200, 200, 429, 429, 429]) assert.equal(await status(server, key), expected);
   const banned = await find();
-  assert.match(banned, /^remaining +0\nminute +limit 2, remaining 0, resets at .*\nday +limit 10, remaining 8, /m);
+  assert.match(banned, /^minute +limit 2, remaining 0, resets at .*\nday +limit 10, remaining 8, /m);
   assert.match(banned, /^banned until +\d{4}-\d\d-\d\dT[\d:]{8}\.000Z\nbans +1$/m);
   assert.match(banned, /^works +true\n[\s\S]*^banned until +\d{4}-/m, 'a ban ends by itself, and is told beside it');
   await new Promise((resolve) => setTimeout(resolve, 1_500)); // after a crash, one second of counting may be lost
