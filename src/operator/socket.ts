@@ -29,8 +29,6 @@ const MAX_PATH_BYTES = 107;
 const MAX_CALLERS = 64;
 /** A server that accepts the connection but does not answer is stopped, or still starting. */
 const MAX_ANSWER_MS = 3_000;
-/** Far more than the longest batch of an import. */
-const MAX_BODY_BYTES = 1_048_576;
 /** When the server stops, calls under way are finished if that takes no longer. */
 const MAX_LAST_CALLS_MS = 2_000;
 
@@ -84,8 +82,6 @@ export async function openSocket(dir: string, serving: Serving): Promise<() => P
   };
 }
 
-const STATUS: Record<number, number> = { [EXIT.usage]: 400, [EXIT.failed]: 409 };
-
 async function answer(req: IncomingMessage, res: ServerResponse, { commands, context, log }: Serving): Promise<void> {
   const { pathname, searchParams } = new URL(`http://x${req.url}`);
   const name = pathname.slice(1).replaceAll('/', ' ');
@@ -102,39 +98,27 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     }
     const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    const input = req.headers['content-type'] === BYTES ? req : undefined;
-    const members = input ? {} : await membersOf(req);
-    const texts = textsOf({ ...Object.fromEntries(searchParams), ...members }, command.takes);
-    const result = await perform(command, context, texts, (name) => name, input);
+    const isInput = req.headers['content-type'] === BYTES;
+    const texts = await textsOf(req, searchParams, isInput, command.takes);
+    const result = await perform(command, context, texts, (name) => name, isInput ? req : []);
     const { id }: { id?: string } = Object(result);
     if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
     res.setHeader('Content-Type', BYTES);
-    await pipeline(Readable.from(inTurns(result)), res);
+    await pipeline(inTurns(result), res);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return; // nobody reads it any more
     const known = asCommandError(error, 'the store');
     log[known ? 'warn' : 'error']('command', { command: name, error: known?.message ?? error });
     const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
     if (res.headersSent) res.destroy();
-    else send((known && STATUS[exit]) ?? 500, { error: message, exit });
+    else send(exit === EXIT.usage ? 400 : 500, { error: message, exit });
   }
 }
 
-async function membersOf(req: IncomingMessage): Promise<object> {
-  const { 'content-length': length = 0, 'transfer-encoding': coding } = req.headers;
-  const isShort = Number(length) <= MAX_BODY_BYTES && coding === undefined;
-  if (!isShort) throw usage(`the body must have a length, and at most ${MAX_BODY_BYTES} bytes`);
-  const body = await text(req);
-  try {
-    const members: unknown = JSON.parse(body || '{}');
-    if (members instanceof Object && !Array.isArray(members)) return members;
-  } catch {} // as if it were no object
-  throw usage('the body must be a JSON object');
-}
-
-/** The parameters as the words of a command line would give them. */
-function textsOf(members: object, takes: Options): Texts {
+/** The parameters of a call as the words of a command line would give them. */
+async function textsOf(req: IncomingMessage, query: URLSearchParams, isInput: boolean, takes: Options): Promise<Texts> {
+  const members = { ...Object.fromEntries(query), ...(isInput ? {} : objectOf(await text(req))) };
   const texts = Object.entries(members).map(([name, value]) => {
     if (!Object.hasOwn(takes, name)) {
       throw usage(`there is no parameter ${excerpt(name)}${suggestion(name, Object.keys(takes))}`);
@@ -143,6 +127,14 @@ function textsOf(members: object, takes: Options): Texts {
     return [name, String(value)];
   });
   return Object.fromEntries(texts);
+}
+
+function objectOf(body: string): object {
+  try {
+    const members: unknown = JSON.parse(body || '{}');
+    if (members instanceof Object && !Array.isArray(members)) return members;
+  } catch {} // as if it were no object
+  throw usage('the body must be a JSON object');
 }
 
 /** Between two pieces the server answers requests. */
