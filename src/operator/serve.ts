@@ -157,7 +157,7 @@ async function start(
     void printLine(lines.join('\n')).catch(() => {});
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
-    const shown = { ...own, store: storeName(settings), data: undefined, json: undefined, check: undefined }; // no URL, in which a password may be
+    const shown = { ...own, store: storeName(settings), data: undefined, check: undefined }; // no URL with a password
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
       await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);

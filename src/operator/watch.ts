@@ -67,8 +67,6 @@ export class Logger implements Log {
       return;
     }
     this.#dropped = 0;
-    this.#out.cork(); // so that the lines of one turn of the event loop leave in one write
-    setImmediate(() => this.#out.uncork());
     this.#out.write(text);
   }
 
