@@ -17,7 +17,7 @@ const limitsInWords = PUBLISHED_PLANS.map((name) => {
   const { perMinute, perDay } = PLAN_LIMITS[name];
   return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
 });
-export const PLANS_IN_WORDS = `${limitsInWords.join(', ')} or enterprise (--per-minute, --per-day)`;
+export const PLANS_IN_WORDS = `${limitsInWords.join(', ')} or enterprise (limits of your choice)`;
 const plan = o.choice(PLANS, PLANS_IN_WORDS);
 const requests = o.integer(1, MAX_REQUESTS_PER_WINDOW);
 const LIMITS = {
