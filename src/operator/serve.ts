@@ -5,7 +5,7 @@ import { systemClock as clock } from '../clock.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
-import type { PublicEndpoint, Summary } from '../service/routes.ts';
+import type { Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError, type Log, NoStoreError } from '../store/engine.ts';
 import { ENVIRONMENTS, StoreError } from '../store/model.ts';
@@ -150,14 +150,27 @@ async function start(
     const origin = originOf(service.server);
     const opened = await Promise.all(extras.map((extra) => extra.serve?.({ settings, origin })));
     const added = opened.filter((one) => one !== undefined);
-    const endpoints = [documentPage(settings, origin), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
+    const url = `${origin}/v1`;
+    // The address of this environment is the given one, or else that where the server listens.
+    const own =
+      environment === 'staging'
+        ? { stagingBaseUrl: settings.stagingBaseUrl ?? url }
+        : { baseUrl: settings.baseUrl ?? url };
+    const document = () => JSON.stringify(openapiDocument({ ...settings, ...own, version: VERSION }));
+    const endpoints = [
+      staticEndpoint('/openapi.json', JSON_UTF_8, document),
+      ...added.flatMap(({ endpoints }) => endpoints ?? []),
+    ];
     service.open({ store, limiter, ready: () => engine.ready(), endpoints });
-    const first = `petstore listening on ${origin}/v1`; // for programs
-    const lines = [first, ...added.flatMap(({ lines }) => lines ?? []), ...firstSteps(origin, firstKey)];
+    const lines = [`petstore listening on ${url}`, ...added.flatMap(({ lines }) => lines ?? [])]; // the first is for programs
+    if (firstKey) {
+      lines.push(`The key ${firstKey.id}, which is shown only once:`, firstKey.key);
+      lines.push(`curl -s -H 'Authorization: Bearer ${firstKey.key}' ${url}/pets`);
+    }
     void printLine(lines.join('\n')).catch(() => {});
-    const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
-    const own = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
-    const shown = { ...own, store: storeName(settings), data: undefined, check: undefined }; // no URL with a password
+    const addresses = { url, metrics: scraped && `${originOf(scraped)}/metrics` };
+    const bound = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
+    const shown = { ...bound, store: storeName(settings), data: undefined, check: undefined }; // no URL with a password
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
       await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
@@ -170,25 +183,6 @@ async function start(
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
-}
-
-/** The OpenAPI document. The address of this environment is the given one, or else that where the server listens. */
-function documentPage({ environment, baseUrl, stagingBaseUrl }: Settings, origin: string): PublicEndpoint {
-  const here = `${origin}/v1`;
-  const own =
-    environment === 'staging'
-      ? { baseUrl, stagingBaseUrl: stagingBaseUrl ?? here }
-      : { baseUrl: baseUrl ?? here, stagingBaseUrl };
-  return staticEndpoint('/openapi.json', JSON_UTF_8, () =>
-    JSON.stringify(openapiDocument({ ...own, environment, version: VERSION })),
-  );
-}
-
-/** The lines below the first one. A new key stands alone on its line, and then in a line to paste. */
-function firstSteps(origin: string, first: Awaited<ReturnType<typeof createFirstKey>>): string[] {
-  if (first === undefined) return [];
-  const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
-  return [`The key ${first.id}, which is shown only once:`, first.key, curl];
 }
 
 const BACKLOG = 511;
@@ -217,19 +211,19 @@ async function listen(server: Server, address: Address, log: Log, option = '--po
 /** The form in a URL: `[::1]:8080`. */
 const hostAndPort = (host: string, port: number): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
-/** The origin by which a program on this machine reaches the server. */
-function originOf(server: Pick<Server, 'address'>): string {
-  const { address, port } = server.address() as AddressInfo;
-  return `http://${hostAndPort(reachable(address), port)}`;
-}
-
 /** No client can connect to a wildcard address: loopback stands in for it. */
-const reachable = (address: string): string =>
-  /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
+const WILDCARDS: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+const originAt = (host: string, port: number): string => `http://${hostAndPort(WILDCARDS[host] ?? host, port)}`;
+
+/** The origin by which a program on this machine reaches the server. */
+function originOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return originAt(address, port);
+}
 
 /** Asks the service that listens there whether it serves. Throws an Error that says why not. */
 export async function askReady({ host, port }: { host: string; port: number }) {
-  const url = `http://${hostAndPort(reachable(host), port)}/readyz`;
+  const url = `${originAt(host, port)}/readyz`;
   const reply = await fetch(url, { signal: AbortSignal.timeout(MAX_READY_MS) }).catch(() => undefined);
   if (reply === undefined) throw new Error(`no reply from ${url}: is it another --host or --port?`);
   if (!reply.ok) throw new Error(`${url} says ${reply.status}: ${(await reply.text()).trim()}`);

@@ -59,21 +59,15 @@ export class Logger implements Log {
   }
 
   #add(level: string, message: string, fields?: Fields): void {
-    const line = this.#format(level, message, fields);
-    const why = 'log lines were dropped: the reader of the log is too slow';
-    const text = this.#dropped === 0 ? line : this.#format('warn', why, { dropped: this.#dropped }) + line;
-    if (this.#out.writableLength + text.length > MAX_BUFFER_BYTES) {
+    if (this.#out.writableLength > MAX_BUFFER_BYTES) {
       this.#dropped++;
       return;
     }
+    const droppedBefore = this.#dropped || undefined;
     this.#dropped = 0;
-    this.#out.write(text);
-  }
-
-  #format(level: string, message: string, fields?: Fields): string {
-    const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
+    const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, droppedBefore, ...fields };
     // A key must never be read in a log, not even one that the operator put into a name.
-    return `${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`;
+    this.#out.write(`${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`);
   }
 }
 
@@ -97,16 +91,14 @@ export function stderrWithoutWaiting(): Writable {
 
 const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPERS = 16;
-const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
+const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, Infinity];
 
-/** Durations, counted by buckets. The last count, without a bound, is for the slowest. */
-const noDurations = () => ({ counts: new Array<number>(BUCKETS_MS.length + 1).fill(0), sumMs: 0 });
+/** Durations, counted by buckets. */
+const noDurations = () => ({ counts: BUCKETS_MS.map(() => 0), sumMs: 0 });
 type Durations = ReturnType<typeof noDurations>;
 
 function observe(durations: Durations, ms: number): void {
-  let bucket = 0;
-  while (ms > BUCKETS_MS[bucket]) bucket++;
-  durations.counts[bucket]++;
+  durations.counts[BUCKETS_MS.findIndex((bound) => ms <= bound)]++;
   durations.sumMs += ms;
 }
 
@@ -186,9 +178,9 @@ const [gauge, counter, histogram] = [metric('gauge'), metric('counter'), metric(
 
 function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
   let count = 0;
-  const buckets = counts.map((more, index): Sample => {
-    const le = index === BUCKETS_MS.length ? '+Inf' : BUCKETS_MS[index] / 1_000;
-    return [`${label && `${label},`}le="${le}"`, (count += more), '_bucket'];
+  const buckets = BUCKETS_MS.map((bound, index): Sample => {
+    const le = bound === Infinity ? '+Inf' : bound / 1_000;
+    return [`${label && `${label},`}le="${le}"`, (count += counts[index]), '_bucket'];
   });
   return [...buckets, [label, sumMs / 1_000, '_sum'], [label, count, '_count']];
 }

@@ -83,8 +83,8 @@ test('each line is written, in order, or counted as dropped: the newest are drop
     log.info('last');
     await turn();
     const lines = linesOf(writes.join(''));
-    const counts = lines.flatMap(({ dropped }) => (dropped as number | undefined) ?? []);
-    const sum = lines.length - counts.length + counts.reduce((all, one) => all + one, 0);
+    const counts = lines.flatMap(({ droppedBefore }) => (droppedBefore as number | undefined) ?? []);
+    const sum = lines.length + counts.reduce((all, one) => all + one, 0);
     assert.equal(sum, 1 + 1 + 1_100 + 2, `${room}: ${counts}`);
     assert.ok(counts.length > 0 && lines.at(-1)!.message === 'last');
     for (const [at, { i }] of lines.filter(({ i }) => i !== undefined).entries()) assert.equal(i, at);
