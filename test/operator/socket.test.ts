@@ -69,7 +69,7 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
   const lines = '{"name":"a","categoryId":1}\n{"name":"b"}';
   const headers = { 'Content-Type': 'application/octet-stream', 'Content-Length': lines.length };
   const bad = await call(socket, '/import?digest=x&animals=2&bytes=40', lines, { headers });
-  const reason = /^an animal cannot be added: categoryId: is missing .*; nothing was imported$/;
+  const reason = /^line 2: categoryId: is missing .*; nothing was imported$/;
   assert.deepEqual([bad.status, bad.reply.exit, reason.test(bad.reply.error)], [400, 2, true], bad.reply.error);
 });
 
