@@ -113,10 +113,45 @@ test('it counts the lines of one answer to each exercise', () => {
 
 const COMPACTED = '      await this.#disk.rename(path, join(this.#dir, NAME));';
 const RENAMED = `${COMPACTED}\n      await this.#disk.syncDirectory(this.#dir);`;
+const SET_SYNC = '      await this.#disk.sync(this.#fd);\n';
+const BEFORE_NEXT_REPLY = `${SET_SYNC}      if (this.#isRenamed) await this.#disk.syncDirectory(this.#dir);\n      this.#isRenamed = false;\n`;
 /** Edits of docs/small/log.ts, and whether they mend it. */
 const LOGS: Record<string, { isKept: boolean; edits: readonly (readonly [string, string])[] }> = {
   'as it is': { isKept: false, edits: [] },
   'the directory is synced after the rename': { isKept: true, edits: [[COMPACTED, RENAMED]] },
+  'the directory is synced before the next reply': {
+    isKept: true,
+    edits: [
+      ['  #fd: number;', '  #fd: number;\n  #isRenamed = false;'],
+      [COMPACTED, `${COMPACTED}\n      this.#isRenamed = true;`],
+      [SET_SYNC, BEFORE_NEXT_REPLY],
+    ],
+  },
+  'nothing waits for the sync of the directory': {
+    isKept: false,
+    edits: [[COMPACTED, RENAMED.replace(/await(?= .*sync)/, 'void')]],
+  },
+  'nothing waits for the rename': { isKept: false, edits: [[COMPACTED, RENAMED.replace('await', 'void')]] },
+  'something else is synced': { isKept: false, edits: [[COMPACTED, RENAMED.replace('(this.#dir)', '(path)')]] },
+  'nothing is compacted': {
+    isKept: false,
+    edits: [
+      [
+        '    return this.#exclusively(async () => {\n      const lines',
+        '    return this.#exclusively(async () => {\n      if (this.#fd) return;\n      const lines',
+      ],
+    ],
+  },
+  'a change never ends': {
+    isKept: false,
+    edits: [[SET_SYNC, `${SET_SYNC}      await new Promise(() => {});\n`]],
+  },
+  'it does not open': {
+    isKept: false,
+    edits: [
+      ['    const path = join(dir, NAME);', "    throw new Error('not yet');\n    const path = join(dir, NAME);"],
+    ],
+  },
   'the directory is synced before the rename': {
     isKept: false,
     edits: [[COMPACTED, RENAMED.split('\n').reverse().join('\n')]],
@@ -150,7 +185,7 @@ const LOGS: Record<string, { isKept: boolean; edits: readonly (readonly [string,
     isKept: false,
     edits: [
       [COMPACTED, RENAMED],
-      ['      await this.#disk.sync(this.#fd);\n', ''],
+      [SET_SYNC, ''],
     ],
   },
   'others see a change before it is synced': {
@@ -165,6 +200,9 @@ const LOGS: Record<string, { isKept: boolean; edits: readonly (readonly [string,
     ],
   },
 };
+
+const BROKEN =
+  /^broken: (a start after |a kill|a power failure|at '[a-z ]+' others see|after a compaction|without any crash)/;
 
 test('exercise six: crashes find the sync that is missing, and each other one', { concurrency: 4 }, async (t) => {
   const dir = await temporary(t);
@@ -183,10 +221,7 @@ test('exercise six: crashes find the sync that is missing, and each other one', 
       writeFileSync(copy, transformSync(mended(log, edits), { loader: 'ts' }).code);
       const child = spawn(process.execPath, [join(dir, 'crash.mjs'), '--of', copy]);
       const [told, [status]] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
-      assert.match(
-        String(Buffer.concat(told)),
-        isKept ? /^kept: / : /^broken: (a start after |a kill|a power failure|at '[a-z ]+' others see)/,
-      );
+      assert.match(String(Buffer.concat(told)), isKept ? /^kept: / : BROKEN);
       assert.equal(status, isKept ? 0 : 1);
     }),
   );

@@ -138,7 +138,8 @@ export class SimDisk implements Disk {
     });
   }
 
-  async syncDirectory(): Promise<void> {
+  async syncDirectory(path: string): Promise<void> {
+    if (path !== DIR) throw codeError('ENOTDIR');
     await this.#call('sync directory', () => {
       this.#durableNames = new Map(this.names);
       this.#pendingNames = [];
