@@ -217,6 +217,23 @@ export const EXERCISES: Record<string, Exercise> = {
         importing('closeSync', 'fdatasyncSync', 'openSync'),
         [APPEND, `${APPEND}\n  const fd = openSync(log, 'r+');\n  fdatasyncSync(fd);\n  closeSync(fd);`],
       ],
+      'what the disk refused is cut off again': [
+        importing('closeSync', 'fstatSync', 'fsyncSync', 'ftruncateSync', 'openSync', 'writeSync'),
+        [
+          APPEND,
+          `  const fd = openSync(log, 'a');
+  const { size } = fstatSync(fd);
+  try {
+    writeSync(fd, ${AS_LINE});
+    fsyncSync(fd);
+  } catch (error) {
+    ftruncateSync(fd, size);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }`,
+        ],
+      ],
       'a new file that is renamed, and its directory synced': [
         importing('closeSync', 'fsyncSync', 'openSync', 'renameSync', 'writeFileSync'),
         [APPEND, `${IN_NEW_FILE}\n  const fd = openSync(data, 'r');\n  fsyncSync(fd);\n  closeSync(fd);`],
@@ -261,6 +278,19 @@ export const EXERCISES: Record<string, Exercise> = {
         [APPEND, `${APPEND}\n  if (pets.size === 0) fsyncSync(openSync(log, 'a'));`],
       ],
       'orders are not synced': [[APPEND, APPEND.replace(');', ', { flush: change.order === undefined });')]],
+      'the key is not synced': [[APPEND, APPEND.replace(');', ', { flush: change.key === undefined });')]],
+      'an animal that the disk refused is taken back, an order is not': [
+        [
+          `${APPEND}\n  apply(change);`,
+          `  apply(change);
+  try {
+    appendFileSync(log, ${AS_LINE}, { flush: true });
+  } catch (error) {
+    if (change.order === undefined) pets.delete(change.pet!.id);
+    throw error;
+  }`,
+        ],
+      ],
       'a cancelled order is not synced': [
         [APPEND, APPEND.replace(');', ", { flush: change.order?.status !== 'cancelled' });")],
       ],
@@ -317,7 +347,7 @@ const written = bytes.toString('utf8', 0, end);`,
           READ_LINES,
           `const written = found.slice(0, found.lastIndexOf('\\n') + 1);
 if (written !== found) {
-  writeFileSync(\`\${log}.new\`, written);
+  writeFileSync(\`\${log}.new\`, written, { flush: true });
   renameSync(\`\${log}.new\`, log);
 }
 ${READ_LINES}`,
@@ -343,6 +373,42 @@ ${READ_LINES}`,
       ],
     },
     half: {
+      'in a new file that is renamed and was not synced': [
+        importing('renameSync', 'writeFileSync'),
+        [READ, READ.replace('const written', 'const found')],
+        [
+          READ_LINES,
+          `const written = found.slice(0, found.lastIndexOf('\\n') + 1);
+if (written !== found) {
+  writeFileSync(\`\${log}.new\`, written);
+  renameSync(\`\${log}.new\`, log);
+}
+${READ_LINES}`,
+        ],
+      ],
+      'the log is moved away first': [
+        importing('renameSync', 'writeFileSync'),
+        [READ, READ.replace('const written', 'const found')],
+        [
+          READ_LINES,
+          `const written = found.slice(0, found.lastIndexOf('\\n') + 1);
+if (written !== found) {
+  renameSync(log, \`\${log}.old\`);
+  writeFileSync(log, written, { flush: true });
+}
+${READ_LINES}`,
+        ],
+      ],
+      'a torn first line stays': [
+        importing('truncateSync'),
+        [
+          READ,
+          `const bytes = existsSync(log) ? readFileSync(log) : Buffer.alloc(0);
+const end = bytes.lastIndexOf('\\n') + 1;
+if (end > 0) truncateSync(log, end);
+const written = bytes.toString('utf8', 0, end);`,
+        ],
+      ],
       'every bad line is skipped': [
         importing('writeFileSync'),
         [
@@ -474,6 +540,34 @@ for (const line of lines) {
       ],
     },
     half: {
+      'a second after the last of many requests': [
+        ...windowsWritten(WITH_ENDS),
+        ['    const limited = take(own);', '    const limited = take(own);\n    writeSoon();'],
+        [
+          EVERY_SECOND[0],
+          `let timer: NodeJS.Timeout | undefined;
+function writeSoon(): void {
+  clearTimeout(timer);
+  timer = setTimeout(writeWindows, 900);
+}
+
+// The endpoints.`,
+        ],
+        AT_SIGTERM,
+      ],
+      'with the first request of a second': [
+        ...windowsWritten(WITH_ENDS),
+        [
+          '    const limited = take(own);',
+          `    const limited = take(own);
+    if (Date.now() - writtenAt > 1_000) {
+      writeWindows();
+      writtenAt = Date.now();
+    }`,
+        ],
+        [EVERY_SECOND[0], `let writtenAt = 0;\n\n${EVERY_SECOND[0]}`],
+        AT_SIGTERM,
+      ],
       'every five seconds': [
         ...windowsWritten(WITH_ENDS),
         [EVERY_SECOND[0], EVERY_SECOND[1].replace('1_000', '5_000')],
@@ -608,6 +702,23 @@ const SUCCESSOR`,
         ...replyKept(`${REPLY_LINE}\n${PET_LINE}`, `${REPLY_LINE}\n${ORDER_LINE}`),
       ],
       'the header alone is the key': [...replayed('String(sent)'), ...IN_ONE_LINE],
+      'capital letters do not count': [
+        ...replayed('JSON.stringify([digest, path, sent]).toLowerCase()'),
+        ...IN_ONE_LINE,
+      ],
+      'the beginning of the header alone counts': [
+        ...replayed('JSON.stringify([digest, path, String(sent).slice(0, 36)])'),
+        ...IN_ONE_LINE,
+      ],
+      'ten replies': [
+        ...replayed(BY_ALL, [
+          [
+            'replies.set(...reply);',
+            'replies.size >= 10 && replies.delete([...replies.keys()][0]), replies.set(...reply);',
+          ],
+        ]),
+        ...IN_ONE_LINE,
+      ],
       'the path is not in the key': [...replayed('JSON.stringify([digest, sent])'), ...IN_ONE_LINE],
       'the caller is not in the key': [...replayed('JSON.stringify([path, sent])'), ...IN_ONE_LINE],
       'replies are only in memory': [
@@ -651,6 +762,10 @@ const SUCCESSOR`,
         'value > -(2n ** 63n) && value < 2n ** 63n',
       ]),
       'one too many': exactBut(['BigInt.asIntN(64, value) === value', 'value >= -(2n ** 63n) && value <= 2n ** 63n']),
+      'the name of the member must stand there': [
+        ...exactBut([TOKENS, `/(?<="categoryId"\\s*:\\s*)-?\\d[\\d.eE+-]*|"(\\\\.|[^"\\\\])*"/gs`]),
+      ],
+      '9007199254740993.0 is rounded': exactBut(['Number.isSafeInteger(value)', 'Number.isInteger(value)']),
       'replies have them as strings': exactBut([", '$1');", ', \'"$1"\');']),
     },
   },

@@ -64,6 +64,11 @@ test('a program that does not start is told, and the other names go on', async (
     assert.match(stdout, new RegExp(`^${name}: broken: it does not start: Error: no program yet$`, 'm'));
   }
   assert.equal(status, 1);
+  const missing = await node([...process.execArgv, 'break.ts', 'power', '--of', `${copy}.missing`]);
+  assert.match(
+    missing.stdout,
+    /^power: broken: it does not start: Error \[ERR_MODULE_NOT_FOUND\]: Cannot find module .*\n$/,
+  );
 });
 
 for (const [words, verdict] of [

@@ -80,7 +80,9 @@ export async function start(dir: string, { key, first, env = {}, before = [] }: 
       stdout += bytes;
       if (/^petstore listening/.test(stdout) && (key ?? /^curl .*\n/m.exec(stdout)) !== null) resolve();
     });
-    ended.then(() => fail(/\w*Error: .*|damaged.*/.exec(stderr)?.[0] ?? (stderr || 'it ends without a word')));
+    ended.then(() =>
+      fail(/\w*Error(?: \[\w+\])?: .*|damaged.*/.exec(stderr)?.[0] ?? (stderr || 'it ends without a word')),
+    );
   }).finally(() => clearTimeout(timer));
   const url = /http\S+/.exec(stdout)![0];
   const bearer = `Bearer ${key ?? /^ps_\w+$/m.exec(stdout)![0]}`;

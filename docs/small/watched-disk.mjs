@@ -1,9 +1,9 @@
 /**
  * Loaded before a program by the checker: a disk that tells what is durable. The directory `RECORD` has a file for each
  * file that was synced, named by its inode, with the bytes that a power failure would leave of it. A file
- * `rewritten NAME` appears there if the program empties the file NAME that has whole lines, or cuts one of them. Every sync takes a while, so
- * that nobody finishes one by chance between a reply and its arrival. With the first SIGWINCH syncs fail, with the second
- * writes do too.
+ * `rewritten NAME` appears there if the program empties the file NAME that has whole lines, cuts one that is durable,
+ * moves it away, or puts one in its place that was not synced. Every sync takes a while, so that nobody finishes one by
+ * chance between a reply and its arrival. With the first SIGWINCH syncs fail, with the second writes do too.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -38,6 +38,8 @@ const contentOf = (path) => {
 };
 function keepsWholeLines(path, length) {
   if (contentOf(path).lastIndexOf('\n') < length) return;
+  const durable = real.statSync(record(String(real.statSync(path).ino)), { throwIfNoEntry: false });
+  if (durable !== undefined && durable.size <= length) return; // nobody was told that the rest is there
   real.writeFileSync(record(`rewritten ${basename(String(path))}`), '');
 }
 function makeDurable(path, content) {
@@ -77,6 +79,8 @@ const MEANINGS = {
   },
   /** A crash may undo it until the directory is synced, and then what was durable at this name is not. */
   rename(from, to) {
+    keepsWholeLines(from, 0);
+    if (!real.existsSync(record(String(real.statSync(from).ino)))) keepsWholeLines(to, 0);
     const after = () => {
       for (const known of opened.values()) if (known.path === from) known.path = to;
       const recorded = record(String(real.statSync(to).ino));
