@@ -1,5 +1,5 @@
 /**
- * The small edition: the same service in one file, without the hard parts, to be read in an hour at most. README.md beside
+ * The small edition: the same service in one file, without the hard parts, to be read in half an hour. README.md beside
  * it lists the promises that this file breaks, with a command for each, and the file of `src/` that keeps it.
  *
  *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (before Node 22.18: npx tsx docs/small/petstore.ts)
