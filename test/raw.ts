@@ -115,6 +115,20 @@ export function assertCommon(headers: AnyHeaders, isCounted = true): void {
   assert.match(headers.get('ratelimit') ?? '', /^"\w+";r=\d+;t=\d+/);
 }
 
+/** A page is for whoever has no key. */
+export async function checkPage(url: URL, type: string, begin: string): Promise<void> {
+  const get = (method = 'GET') => fetch(url, { method });
+  const reply = await get();
+  const body = await reply.text();
+  assert.equal(reply.status, 200);
+  assertCommon(new Map(reply.headers), false);
+  assert.equal(reply.headers.get('content-type'), type);
+  assert.equal(Number(reply.headers.get('content-length')), Buffer.byteLength(body));
+  assert.ok(body.startsWith(begin), body.slice(0, 40));
+  const head = await get('HEAD');
+  assert.deepEqual([head.status, head.headers.get('content-length')], [200, `${Buffer.byteLength(body)}`]);
+}
+
 /** A refusal out of the catalogue: body exact, status the same in both places. */
 export function assertError(
   reply: { status: number; headers: AnyHeaders; body: string },

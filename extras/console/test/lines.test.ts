@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { checkPage } from '../../../test/service/document.ts';
+import { checkPage } from '../../../test/raw.ts';
 import { serving, temporary } from '../../program.ts';
 
 test('a server prints where its console is, at an address that works, above the key', async (t) => {
