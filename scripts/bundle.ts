@@ -17,20 +17,15 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-const filesIn = (folder: string): string[] => readdirSync(ROOT + folder).map((name) => `${folder}/${name}`);
-const exists = (path: string): boolean => existsSync(ROOT + path);
-
 /**
- * The texts that the program needs, by path: the built-in example, the OpenAPI document, and of each extra what stands in
- * its folder `assets` and what its `assets.ts` makes.
+ * The texts that the program needs, by path: the built-in example, the OpenAPI document, and of each extra what its
+ * `assets.ts` makes.
  */
 async function readAssets(): Promise<Record<string, string>> {
-  const folders = filesIn('extras').map((folder) => `${folder}/assets`);
-  const paths = ['data/seed.json', 'src/service/openapi.json', ...folders.filter(exists).flatMap(filesIn)];
+  const paths = ['data/seed.json', 'src/service/openapi.json'];
   const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(ROOT + path, 'utf8')]));
-  for (const maker of folders.map((folder) => `${folder}.ts`).filter(exists)) {
-    Object.assign(texts, (await import(ROOT + maker)).assets());
-  }
+  const makers = readdirSync(`${ROOT}extras`).map((name) => `${ROOT}extras/${name}/assets.ts`);
+  for (const maker of makers.filter((path) => existsSync(path))) Object.assign(texts, (await import(maker)).assets());
   return texts;
 }
 
