@@ -5,7 +5,7 @@ import { type BuildOptions, build } from 'esbuild';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-export interface Wanted {
+interface Wanted {
   /** The file that it begins with, from the root; by default that of the program with its extras. */
   entry?: string;
   outfile: string;

@@ -15,7 +15,7 @@ const { version, sha256 }: { version: string; sha256: Record<string, string> } =
 export const PLATFORMS = Object.keys(sha256);
 export const OWN_PLATFORM = `${process.platform}-${process.arch}`;
 
-export interface Runtime {
+interface Runtime {
   readonly node: string;
   readonly licence: string;
   readonly version: string;

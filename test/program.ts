@@ -38,7 +38,7 @@ export interface RunOptions {
   program?: string[];
 }
 
-export interface Ran {
+interface Ran {
   exit: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;

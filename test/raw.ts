@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 
-export interface RawReply {
+interface RawReply {
   status: number;
   headers: Map<string, string>;
   body: string;
@@ -31,7 +31,7 @@ export const endless = (key?: string): string =>
   }\r\n`;
 export const ONE_BYTE = '1\r\n \r\n';
 
-export interface RawOptions {
+interface RawOptions {
   /** Sent 50 ms after the first bytes, and after `taken`. */
   later?: string | Buffer;
   taken?: Promise<unknown>;
