@@ -1,6 +1,6 @@
 /**
- * What a run of the tests prints: a line for each process that is done, with its files, each failure with its place and
- * its stack, what was skipped and why, and a summary. A run in which a file held no test has failed.
+ * What a run of the tests prints: a line for each file that is done, each failure with its place and its stack, what was
+ * skipped and why, and a summary. A run in which a file held no test has failed.
  */
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,61 +27,38 @@ const isOfOthers = ({ details }) => details.error?.failureType === 'subtestsFail
 /** So many files are the whole of `npm test`. */
 const MANY = 50;
 
-/** One of those that run tests: its files, those in which a test was, which tests are under way, and its stderr. */
-class Process {
-  tested = new Set();
-  running = new Set();
-  stderr = '';
-  isEmpty = false;
-  hasFailed = false;
-
-  constructor(files) {
-    this.files = files;
-  }
-
-  /** Of several files each has a test in itself; a single one may import its tests. */
-  filesWithoutTest() {
-    const { files, tested, isEmpty, hasFailed } = this;
-    if (files.length === 1) return isEmpty ? files : [];
-    return hasFailed ? [] : files.filter((file) => !tested.has(resolve(file)));
-  }
-}
-
-/** `files`: by the path of what a process runs, the files that it tests. */
+/** `files`: the paths of all. */
 export default async function* report(events, files) {
   const began = performance.now();
-  const total = [...files.values()].flat().length;
+  const total = files.length;
   let [done, passed, failed] = [0, 0, 0];
   const skipped = [];
-  const processes = new Map();
-  for (const [path, own] of files) {
-    const one = new Process(own);
-    for (const each of [path, ...own.map((file) => resolve(file))]) processes.set(each, one);
-  }
-  /** A test may also stand in a module that no process was started for. */
-  const other = new Process([]);
-  const processOf = (data) => processes.get(pathOf(data)) ?? other;
-  const nameOf = (data) => (isProcess(data) ? processOf(data).files.join(', ') : relative(process.cwd(), pathOf(data)));
+  const empty = new Set();
+  /** By the file that a process runs, or in which a test stands: the tests under way, and its stderr. */
+  const states = new Map();
+  const stateOf = (data) => {
+    const path = pathOf(data);
+    if (!states.has(path)) states.set(path, { running: new Set(), stderr: '' });
+    return states.get(path);
+  };
+  const nameOf = (data) => relative(process.cwd(), pathOf(data));
   const takes = total > MANY ? ' On two cores that takes two or three minutes.' : '';
   const named = `${total === 1 ? '1 file' : `${total} files`} of tests with Node ${process.versions.node}`;
   yield `Running ${named}; the name of each is printed when it is done.${takes}\n`;
   for await (const { type, data } of events) {
-    const of = processOf(data);
+    const of = stateOf(data);
     if (type === 'test:stderr') of.stderr += data.message;
     else if (type === 'test:dequeue' && !isProcess(data)) of.running.add(data.name);
-    else if (type === 'test:complete' && !isProcess(data)) {
-      of.running.delete(data.name);
-      of.tested.add(pathOf(data));
-    } else if (type === 'test:complete') {
+    else if (type === 'test:complete' && !isProcess(data)) of.running.delete(data.name);
+    else if (type === 'test:complete') {
       const { duration_ms, error } = data.details;
-      done += of.files.length;
+      done++;
       yield `[${done}/${total}] ${nameOf(data)}: ${error ? 'FAILED, ' : ''}${(duration_ms / 1000).toFixed(1)} s\n`;
-      if (error) of.hasFailed = true;
     } else if (type === 'test:pass' && data.skip !== undefined) {
       const why = typeof data.skip === 'string' ? data.skip : 'no reason is given';
       skipped.push(`${nameOf(data)}: ${data.name} (${why})`);
     } else if (type === 'test:pass' && isProcess(data))
-      of.isEmpty = true; // it is told of only then
+      empty.add(nameOf(data)); // it is told of only then
     else if (data.details?.type === 'suite' && !data.details.error) continue;
     else if (type === 'test:pass') passed++;
     else if (type === 'test:fail' && !isOfOthers(data)) {
@@ -91,8 +68,7 @@ export default async function* report(events, files) {
       of.stderr = '';
     }
   }
-  // Only now: the runner may tell that a process has ended before it tells of its tests.
-  for (const file of new Set([...processes.values()].flatMap((one) => one.filesWithoutTest()))) {
+  for (const file of empty) {
     failed++;
     process.exitCode = 1;
     yield `\nFAILED ${file}: there is no test in it\n`;

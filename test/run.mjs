@@ -6,11 +6,10 @@
  * read TypeScript by itself, tsx does.
  */
 import '../scripts/needs-node.mjs';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { run } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import report from './reporter.mjs';
 
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
@@ -30,15 +29,6 @@ const LONGEST = [
   'test/api',
 ];
 
-/**
- * Of each of these folders one process runs all files but those that take long, or import their tests: a process needs
- * more time to start than most of them take. Their tests leave nothing behind in it.
- */
-const IN_ONE_PROCESS =
-  /^(test\/(access|http|json|service|shop|store)|extras\/console\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
-/** Of these all together. */
-const SMALL = /^test\/(access|json|service|shop|store)$/;
-
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
 const words = process.argv.slice(2);
@@ -54,14 +44,13 @@ const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
 process.on('exit', () => rmSync(bundles, { recursive: true, force: true }));
 process.env.TEST_BUNDLES = bundles;
 process.execArgv.push(...loader); // the runner starts each process with them
-const processes = inProcesses(files);
 const events = run({
-  files: [...processes.keys()], // in this order; `node --test` sorts them by name
+  files: files.map((file) => resolve(file)), // in this order; `node --test` sorts them by name
   concurrency: kind === 'quiet' ? 1 : availableParallelism() + 3, // some wait, for a disk or a reply
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));
-for await (const text of report(events, processes)) process.stdout.write(text);
+for await (const text of report(events, files)) process.stdout.write(text);
 
 function testFiles(place) {
   const found = statSync(place, { throwIfNoEntry: false });
@@ -74,23 +63,6 @@ function testFiles(place) {
     .sort((a, b) => rank(a) - rank(b));
   if (inside.length === 0 && named.length > 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
   return inside;
-}
-
-/** By the path of what a process runs, the files that it tests: itself, or those that a module imports for it. */
-function inProcesses(files) {
-  const groups = new Map();
-  for (const file of files) {
-    const folder = IN_ONE_PROCESS.test(file) ? dirname(file) : file;
-    const name = SMALL.test(folder) ? 'small' : folder;
-    groups.set(name, [...(groups.get(name) ?? []), file]);
-  }
-  const runs = ([name, own]) => {
-    if (own.length === 1) return [resolve(own[0]), own];
-    const module = join(bundles, `${name.replaceAll('/', '-')}.mjs`);
-    writeFileSync(module, own.map((file) => `import '${pathToFileURL(file)}';\n`).join(''));
-    return [module, own];
-  };
-  return new Map([...groups].map(runs));
 }
 
 function rank(file) {
