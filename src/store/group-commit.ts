@@ -17,9 +17,6 @@ const MAX_GATHERING_TURNS = 5;
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
-/** Shares of the maximum that are logged when they are reached, and the one below which they may be logged again. */
-const WARN_AT = [0.95, 0.8];
-const WARN_AGAIN_BELOW = 0.7;
 const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
@@ -52,8 +49,6 @@ export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
   readonly #options: Options;
-  /** The share of `WARN_AT` that was logged last. */
-  #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
@@ -63,7 +58,6 @@ export class GroupCommitStore implements Store {
     this.id = options.id;
     this.read = options.tables;
     this.#options = options;
-    this.#warnIfNearlyFull();
   }
 
   now(): number {
@@ -95,7 +89,6 @@ export class GroupCommitStore implements Store {
     try {
       await this.#options.commit(() => this.#decide(answers));
       for (const answer of answers) answer();
-      this.#warnIfNearlyFull();
     } catch (error) {
       this.#warnIfFull(error);
       for (const answer of answers) answer(error as Error);
@@ -151,17 +144,6 @@ export class GroupCommitStore implements Store {
     const { log, isServing } = this.#options;
     if (!isServing || !(error instanceof StoreError && error.failure === 'full') || !this.#mayWarn()) return;
     log?.warn(`writes are refused: ${error.message}`);
-  }
-
-  #warnIfNearlyFull(): void {
-    const { tables, maxBytes = Number.POSITIVE_INFINITY, log } = this.#options;
-    const { bytes } = tables;
-    const share = WARN_AT.find((one) => bytes >= one * maxBytes) ?? 0;
-    if (share > this.#warnedAt) {
-      const has = `the store has ${Math.floor((100 * bytes) / maxBytes)} % of its maximum`;
-      log?.warn(`${has}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
-      this.#warnedAt = share;
-    } else if (bytes < WARN_AGAIN_BELOW * maxBytes) this.#warnedAt = 0;
   }
 }
 
