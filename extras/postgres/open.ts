@@ -18,7 +18,7 @@ const NO_STANDBY =
 
 export async function openPostgres(url: string, options: EngineOptions): Promise<Engine> {
   const { clock, banAfter, maxBytes, onBatch, mustExist, readOnly } = options;
-  const log = options.onFatal && options.log; // a command tells of its failure itself
+  const log = options.isServing ? options.log : undefined;
   const address = addressOf(url);
   log?.info('connecting to the database');
   const { now, hasStandby } = await withSession(address, (session) =>
@@ -47,7 +47,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
     });
     onBatch?.(clock.now() - began);
   };
-  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, isServing: true, commit });
+  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, commit });
   const onFailure = warner('requests');
   const limiter = new PostgresLimiter({ connection: takes, replica, clock, banAfter, onTime: time.observe, onFailure });
   const compacting = setInterval(() => void compact(address).catch(() => {}), COMPACT_EVERY_MS).unref();

@@ -137,7 +137,7 @@ async function start(
     void service
       .drain(MAX_LAST_REPLIES_MS)
       .then(() => fail('the store failed; the next start shows which writes were kept', error));
-  const options = { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch };
+  const options = { clock, log, banAfter, isServing: true, onFatal, onBatch: metrics?.countBatch };
   const engine = await retryWhileInUse(() => openEngine(settings, options, extras));
   context = { engine, clock, environment };
   try {

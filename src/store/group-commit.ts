@@ -40,9 +40,8 @@ interface Options {
   readonly tables: Tables;
   readonly commit: Commit;
   readonly maxBytes?: number;
+  /** Told once a minute that the store is full; undefined: who writes tells of it. */
   readonly log?: Log;
-  /** True: refusals because it is full are logged. A command tells of its failure itself. */
-  readonly isServing?: boolean;
 }
 
 export class GroupCommitStore implements Store {
@@ -141,9 +140,8 @@ export class GroupCommitStore implements Store {
 
   /** Clients get 507. Once a minute. */
   #warnIfFull(error: unknown): void {
-    const { log, isServing } = this.#options;
-    if (!isServing || !(error instanceof StoreError && error.failure === 'full') || !this.#mayWarn()) return;
-    log?.warn(`writes are refused: ${error.message}`);
+    const isFull = error instanceof StoreError && error.failure === 'full';
+    if (isFull && this.#mayWarn()) this.#options.log?.warn(`writes are refused: ${error.message}`);
   }
 }
 

@@ -20,7 +20,7 @@ async function opened(disk = new SimDisk(), options: Partial<EngineOptions> = {}
   const said: string[] = [];
   const say = (message: string) => void said.push(message);
   const log = { info: say, warn: say, error: say };
-  const all = { clock: new SetClock(), log, onFatal: (error: Error) => fatal.push(error), ...options };
+  const all = { clock: new SetClock(), log, isServing: true, onFatal: (error: Error) => fatal.push(error), ...options };
   const engine = await openFileStore(DIR, all, { disk, minCompactionBytes });
   const add = (name = 'Rex') => engine.store.write((tx) => tx.pets.add({ ...rex, name }));
   return { disk, engine, add, fatal, said };

@@ -25,7 +25,6 @@ export function memoryStore({
     tables,
     maxBytes,
     log,
-    isServing: true,
     async commit(decide) {
       const changes = decide();
       if (changes.length === 0) return;

@@ -14,7 +14,7 @@ const onFatal = (error: Error) => {
   console.log(`fatal ${error.message}`);
   process.exit(1);
 };
-const { store, limiter } = await openPostgres(url, { clock, log, onFatal });
+const { store, limiter } = await openPostgres(url, { clock, log, isServing: true, onFatal });
 const key = store.read.keys.get(Number(keyId))!;
 
 async function again<T>(work: () => T | Promise<T>): Promise<T> {

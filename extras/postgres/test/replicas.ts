@@ -23,7 +23,14 @@ export async function replica(t: Pick<TestContext, 'after'>, url: string, own: P
   const heard = { fatal: [] as Error[], warned: [] as string[], took: [] as number[] };
   const log = { info: () => {}, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
   const onFatal = (error: Error) => void heard.fatal.push(error);
-  const engine = await openPostgres(url, { clock, log, onFatal, onBatch: (ms) => void heard.took.push(ms), ...own });
+  const engine = await openPostgres(url, {
+    clock,
+    log,
+    isServing: true,
+    onFatal,
+    onBatch: (ms) => void heard.took.push(ms),
+    ...own,
+  });
   t.after(() => engine.close());
   /** One of its metrics. */
   const count = (name: string) => engine.metrics().find((one) => one.name === `petstore_postgres_${name}`)!.value;

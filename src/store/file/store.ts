@@ -27,7 +27,7 @@ export async function openFileStore(
 }
 
 async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
-  const { clock, log, maxBytes, mustExist, readOnly } = options;
+  const { clock, log, maxBytes, mustExist, readOnly, isServing } = options;
   const tables = new Tables();
   const read = await readStore(directory, tables);
   if (read === undefined && mustExist) throw new NoStoreError(directory.path);
@@ -45,8 +45,7 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     id: journal.header.store,
     tables,
     maxBytes,
-    log,
-    isServing: options.onFatal !== undefined,
+    log: isServing ? log : undefined,
     async commit(decide) {
       const changes = decide();
       if (changes.length > 0) await journal.append(changes);
