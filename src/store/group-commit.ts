@@ -110,31 +110,26 @@ export class GroupCommitStore implements Store {
   }
 
   /**
-   * Runs the transactions that wait, and returns what they change. A transaction that may have seen rows which are not
-   * durable yet joins the batch, and is answered with it. Before the first change there are no such rows: those that ran
-   * by then are answered at once.
+   * Runs the transactions that wait, and returns what they change. All are answered with the batch, since each may have
+   * seen rows of it that are not durable yet.
    */
   #decide(answers: Answer[]): Changes {
     const { tables, maxBytes } = this.#options;
     tables.dropEndedReplays();
     const draft = new Draft(tables, maxBytes);
-    let ran = 0;
     for (const { work, resolve, reject } of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
-      ran++;
-      let answer: Answer;
       try {
         const result = draft.run(work);
-        answer = (lost) => (lost ? reject(lost) : resolve(result));
+        answers.push((lost) => (lost ? reject(lost) : resolve(result)));
       } catch (error) {
         this.#warnIfFull(error);
         // Why it throws may rest on rows that are lost with the batch.
-        answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
+        const why = (lost: Error) => new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`);
+        answers.push((lost) => reject(lost ? why(lost) : error));
       }
-      if (draft.hasChanges) answers.push(answer);
-      else answer();
     }
-    this.#waiting.splice(0, ran);
+    this.#waiting.splice(0, answers.length);
     return draft.changes;
   }
 

@@ -27,10 +27,7 @@ export class SortedTexts<I extends number | bigint | string> {
   }
 
   set(id: I, text: string): void {
-    if (this.#isLast(id)) {
-      this.#append(id, text);
-      return;
-    }
+    if (this.#chunks.length === 0) this.#chunks.push({ ids: [], texts: [] });
     const number = this.#numberOf(id);
     const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
@@ -38,13 +35,17 @@ export class SortedTexts<I extends number | bigint | string> {
       texts[at] = text;
       return;
     }
-    ids.splice(at, 0, id);
-    texts.splice(at, 0, text);
+    if (at === ids.length) {
+      ids.push(id); // most rows are added at the end: for them splice is slow
+      texts.push(text);
+    } else {
+      ids.splice(at, 0, id);
+      texts.splice(at, 0, text);
+    }
     this.size++;
     if (ids.length <= FULL) return;
-    const half = FULL / 2;
-    const second = { ids: ids.splice(half), texts: texts.splice(half) };
-    this.#chunks.splice(number + 1, 0, second);
+    const kept = at === FULL ? FULL : FULL / 2; // full chunks are left behind
+    this.#chunks.splice(number + 1, 0, { ids: ids.splice(kept), texts: texts.splice(kept) });
   }
 
   delete(id: I): void {
@@ -62,7 +63,9 @@ export class SortedTexts<I extends number | bigint | string> {
     const texts: string[] = [];
     let last: I | undefined;
     let number = after === undefined ? 0 : this.#numberOf(after);
-    let at = after === undefined ? 0 : countUpTo(this.#chunks[number]?.ids ?? [], after);
+    const { ids } = this.#chunks[number] ?? { ids: [] };
+    let at = after === undefined ? 0 : countBelow(ids, after);
+    if (at < ids.length && ids[at] === after) at++;
     for (; number < this.#chunks.length; number++) {
       const chunk = this.#chunks[number];
       const end = Math.min(chunk.ids.length, at + limit - texts.length);
@@ -76,20 +79,6 @@ export class SortedTexts<I extends number | bigint | string> {
 
   texts(): string[] {
     return this.#chunks.flatMap(({ texts }) => texts);
-  }
-
-  /** Most rows are added at the end. */
-  #isLast(id: I): boolean {
-    const last = this.#chunks.at(-1);
-    return last === undefined || last.ids[last.ids.length - 1] < id;
-  }
-
-  #append(id: I, text: string): void {
-    let last = this.#chunks.at(-1);
-    if (last === undefined || last.ids.length >= FULL) this.#chunks.push((last = { ids: [], texts: [] }));
-    last.ids.push(id);
-    last.texts.push(text);
-    this.size++;
   }
 
   /** The number of the chunk in which the id stands or belongs: of the last that does not begin with a higher id, or 0. */
@@ -114,8 +103,3 @@ function countBelow<I>(ids: readonly I[], id: I): number {
   }
   return from;
 }
-
-const countUpTo = <I>(ids: readonly I[], id: I): number => {
-  const below = countBelow(ids, id);
-  return ids[below] === id ? below + 1 : below;
-};

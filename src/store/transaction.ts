@@ -54,11 +54,6 @@ export class Draft {
     }
   }
 
-  /** True once a transaction has changed something. What later ones see of it is lost if the batch is. */
-  get hasChanges(): boolean {
-    return this.#drafts.some(({ rows }) => rows.size > 0);
-  }
-
   get changes(): Changes {
     return this.#drafts.filter(({ rows }) => rows.size > 0);
   }
