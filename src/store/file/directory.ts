@@ -27,16 +27,19 @@ export class Directory {
   readonly path: string;
   readonly file: string;
   readonly nextFile: string;
+  /** The id of the store, by `LOCK`; undefined: `LOCK` was never written as a whole, was lost or has been destroyed. */
+  readonly store: string | undefined;
   /** `LOCK`, which is locked as long as this is open; undefined: opened to read. */
   #lock: number | undefined;
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a read-only disk. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
-    const directory = new Directory(disk, path);
     const names = disk.list(path) ?? [];
     disk.mustBeOurs(path, (name) => [LOCK, FILE, NEXT, SOCKET].includes(name));
+    const lock = await readLock(disk, `${path}/${LOCK}`);
+    const directory = new Directory(disk, path, storeIn(lock));
     if (!names.includes(FILE)) {
-      await directory.#mustHaveNoStore(names);
+      directory.#mustHaveHadNoStore(names, lock);
       if (mustExist ?? readOnly) throw new NoStoreError(path);
       const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
       if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
@@ -53,17 +56,18 @@ export class Directory {
     throw new InUseError(`${path} is in use by another process`);
   }
 
-  private constructor(disk: Disk, path: string) {
+  private constructor(disk: Disk, path: string, store: string | undefined) {
     this.disk = disk;
     this.path = path;
+    this.store = store;
     this.file = `${path}/${FILE}`;
     this.nextFile = `${path}/${NEXT}`;
   }
 
-  /** Throws if the file is that of another store than `LOCK` says. `LOCK` may be lost: the next start writes it anew. */
-  async mustBeOf(store: string): Promise<void> {
-    const named = storeIn(await this.#readLock());
-    if (named !== undefined && named !== store) throw new DamagedError(this.file, 'it is of another store', MOVE_AWAY);
+  /** Throws if the file is of another store than `LOCK` says. If that says nothing, a start writes it anew. */
+  mustBeOf(store: string): void {
+    if (this.store !== undefined && this.store !== store)
+      throw new DamagedError(this.file, 'it is of another store', MOVE_AWAY);
   }
 
   /** Makes the name of the file durable, then writes `LOCK`. Nothing is acknowledged before. */
@@ -83,30 +87,25 @@ export class Directory {
     if (this.#lock !== undefined) this.disk.unlock(this.#lock);
   }
 
-  /** The file is not there. Throws if there was one. */
-  async #mustHaveNoStore(names: readonly string[]): Promise<void> {
+  /** The file is not there. Throws if there was one: `LOCK` is written as soon as the store has a file. */
+  #mustHaveHadNoStore(names: readonly string[], lock: Buffer): void {
     const old = names.find((name) => OLD.test(name));
     if (old !== undefined) throw new VersionError(`${this.path}/${old}: written by ${BEFORE_FIRST_RELEASE}`);
-    const lock = await this.#readLock();
-    if (storeIn(lock) !== undefined) throw new DamagedError(this.file, 'the file is missing', PUT_BACK);
+    if (this.store !== undefined) throw new DamagedError(this.file, 'the file is missing', PUT_BACK);
     if (lock.length === 0) return;
     throw new DamagedError(`${this.path}/${LOCK}`, 'it names no store, and there is no file of one', PUT_BACK);
   }
-
-  /** The bytes of `LOCK`: none before it is first written, which is when the store has a file. */
-  async #readLock(): Promise<Buffer> {
-    const bytes = Buffer.alloc(MAX_LOCK_BYTES);
-    const fd = this.disk.openToRead(`${this.path}/${LOCK}`);
-    if (fd === undefined) return bytes.subarray(0, 0);
-    try {
-      return bytes.subarray(0, await this.disk.read(fd, bytes, 0));
-    } finally {
-      this.disk.close(fd);
-    }
-  }
 }
 
-/** The id of the store; undefined: `LOCK` was never written as a whole, or has been destroyed. */
+/** Its bytes; none if there is no such file. */
+async function readLock(disk: Disk, path: string): Promise<Buffer> {
+  const fd = disk.openToRead(path);
+  if (fd === undefined) return Buffer.alloc(0);
+  const bytes = Buffer.alloc(MAX_LOCK_BYTES);
+  const length = await disk.read(fd, bytes, 0).finally(() => disk.close(fd));
+  return bytes.subarray(0, length);
+}
+
 function storeIn(lock: Buffer): string | undefined {
   const { store } = decodeLine(lock.subarray(0, Math.max(0, lock.indexOf('\n')))) ?? {};
   return typeof store === 'string' ? store : undefined;

@@ -85,7 +85,7 @@ export async function readStore(directory: Directory, tables: Tables): Promise<L
   if (fd === undefined) return undefined;
   try {
     const read = await readLog(file, piecesOf(disk, fd), tables);
-    await directory.mustBeOf(read.header.store);
+    directory.mustBeOf(read.header.store);
     return read;
   } catch (error) {
     throw Object.assign(error as Error, { path: file }); // an error of the disk names no file
