@@ -124,30 +124,41 @@ export function changesIn(line: Record<string, unknown>): Changes {
   });
 }
 
-export interface LogFile {
-  /** That of the file, but with the last batch that was read. */
-  readonly header: Header;
-  /** Where the last good line begins and ends. */
-  readonly lastLine: number;
-  readonly length: number;
-  /** How many bytes follow the last good line: a crash left them. */
-  readonly tornBytes: number;
-}
+export type LogFile = Awaited<ReturnType<typeof readLog>>;
 
 /** Reads a file front to back into empty tables. Throws a DamagedError with the offset if it is not as written. */
-export async function readLog(
-  file: string,
-  pieces: AsyncIterable<Uint8Array>,
-  tables: Tables,
-  advice?: string,
-): Promise<LogFile> {
-  const loader = new Loader(tables);
+export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, tables: Tables, advice?: string) {
+  /** That of the file, but with the last batch that was read. */
+  let header: Header | undefined;
+  const hash = createHash('sha256');
+  /** True once the digest has come, and was right. */
+  let hasAllRows = false;
+  /** Where the last good line begins and ends. */
   let [lastLine, length] = [0, 0];
   let rest: Buffer = Buffer.alloc(0);
-  const damaged = (what: string) => {
-    const usual = loader.hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP;
-    return new DamagedError(`${file}, offset ${length}`, what, advice ?? usual);
+
+  const damaged = (what: string) =>
+    new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP));
+
+  /** Throws if the line does not belong where it stands. */
+  const load = (line: Record<string, unknown>, bytes: Buffer) => {
+    if (header === undefined) {
+      header = headerIn(line);
+      tables.begin(lastIdsIn(line.lastIds));
+    } else if (hasAllRows) {
+      const batch = header.batch + 1;
+      if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);
+      tables.apply(changesIn(line));
+      header = { ...header, batch, at: whole(line.at) };
+    } else if ('digest' in line) {
+      hasAllRows = line.digest === hash.digest('hex');
+      if (!hasAllRows) throw new Error('the lines before it are not those that were written');
+    } else {
+      tables.apply(changesIn(line));
+      hash.update(bytes);
+    }
   };
+
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
     for (;;) {
@@ -155,7 +166,7 @@ export async function readLog(
       const line = end === 0 ? undefined : decodeLine(rest.subarray(0, end - 1));
       if (line === undefined) break; // it may be the torn end, which is judged when all is read
       try {
-        loader.take(line, rest.subarray(0, end));
+        load(line, rest.subarray(0, end));
       } catch (error) {
         const { message } = error as Error;
         throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
@@ -164,45 +175,13 @@ export async function readLog(
     }
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header, hasAllRows } = loader;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (!hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { header, lastLine, length, tornBytes: rest.length };
-}
-
-/** Loads tables line by line: the header, the rows, the digest that ends them, then batches. */
-class Loader {
-  header: Header | undefined;
-  /** True once the digest has come, and was right. */
-  hasAllRows = false;
-  readonly #tables: Tables;
-  readonly #hash = createHash('sha256');
-
-  constructor(tables: Tables) {
-    this.#tables = tables;
-  }
-
-  /** Throws if the line does not belong where it stands. */
-  take(line: Record<string, unknown>, bytes: Buffer): void {
-    if (this.header === undefined) {
-      this.header = headerIn(line);
-      this.#tables.begin(lastIdsIn(line.lastIds));
-    } else if (this.hasAllRows) {
-      const batch = this.header.batch + 1;
-      if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);
-      this.#tables.apply(changesIn(line));
-      this.header = { ...this.header, batch, at: whole(line.at) };
-    } else if ('digest' in line) {
-      this.hasAllRows = line.digest === this.#hash.digest('hex');
-      if (!this.hasAllRows) throw new Error('the lines before it are not those that were written');
-    } else {
-      this.#tables.apply(changesIn(line));
-      this.#hash.update(bytes);
-    }
-  }
+  /** `tornBytes`: how many bytes follow the last good line. A crash left them. */
+  return { header: header as Header, lastLine, length, tornBytes: rest.length };
 }
 
 /**

@@ -119,7 +119,7 @@ test('what is no backup is called that; a store that is not empty is not restore
   }
 });
 
-test('a restore whose disk fails when all is there says so, and not that the disk failed alone', {
+test('a restore whose disk fails is no success, and leaves nothing or a whole store', {
   skip: whyNoStrace() ?? false,
 }, async (t) => {
   const { cwd, at, done } = await workplace(t);
@@ -131,9 +131,7 @@ test('a restore whose disk fails when all is there says so, and not that the dis
     const ran = await injected(`fsync:error=EIO:when=${n}`, ['restore', 'b', '--data', 'new'], { cwd });
     if (!ran.wasHit) break;
     assert.deepEqual([ran.exit, ran.stdout], [1, ''], ran.stderr);
-    const isThere = existsSync(at('new/store.jsonl'));
-    assert.equal(/^new holds the whole backup, but may lose it .*verify/.test(ran.stderr), isThere, ran.stderr);
-    if (!isThere) continue;
+    if (!existsSync(at('new/store.jsonl'))) continue;
     whole++;
     await done('verify --data new');
   }
