@@ -57,10 +57,8 @@ export async function once(
 
 function checkBounds({ store, maxReplays = MAX_REPLAYS }: HandlerContext, tx: Transaction, keyId: number): void {
   const { replays } = store.read;
-  const ofKey = replays.ofKey(keyId);
-  const { pending } = tx.replays;
-  if (ofKey.size + pending < MAX_REPLAYS_OF_KEY && replays.size + pending < maxReplays) return;
   const undurable = tx.replays.undurable();
+  const ofKey = replays.ofKey(keyId);
   const more = undurable.filter((replay) => replay.keyId === keyId).length;
   if (ofKey.size + more >= MAX_REPLAYS_OF_KEY) {
     const retryAt = (ofKey.oldestAt ?? store.now()) + DAY_MS;

@@ -1,10 +1,8 @@
-/**
- * The interface of the store: rows in six tables, reads, and transactions. Every engine implements it,
- * and those who read and write rows know nothing else of them.
- */
+/** The rows of the store, in six tables, and its interface: who reads and writes rows knows nothing else of it. */
 import { DAY_MS } from '../clock.ts';
 import { boolean, int64, integer, listOf, object, oneOf, optional, type Schema, table, text } from './schema.ts';
-import type { Page } from './sorted.ts';
+import type { Tables } from './tables.ts';
+import type { TableDraft } from './transaction.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -104,59 +102,21 @@ export const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => no
 export const COUNTED = ['pets', 'orders', 'keys'] as const;
 export type Counted = (typeof COUNTED)[number];
 
-export type { Page } from './sorted.ts';
-
-interface ReadTable<R extends Row> {
-  readonly size: number;
-  get(id: R['id']): R | undefined;
-  /** The row as JSON. */
-  text(id: R['id']): string | undefined;
-  page(asked: { after?: R['id']; limit: number; status?: string }): Page<R['id']>;
-  /** All rows as they are now, by ascending id. */
-  all(): Iterable<R>;
-}
-
-interface CountedTable<R extends Row> extends ReadTable<R> {
-  /** The highest id that was ever given. */
-  readonly lastId: number;
+/** Rows as JSON, by ascending id. */
+export interface Page<I> {
+  readonly texts: readonly string[];
+  /** The `after` of the next page; undefined: no row follows. */
+  readonly next: I | undefined;
 }
 
 /** The durable rows. */
-export interface Reads {
-  readonly pets: CountedTable<Pet>;
-  /** `find`: the placed order of an animal. */
-  readonly orders: CountedTable<Order> & { find(petId: number): Order | undefined };
-  readonly categories: ReadTable<Category>;
-  /** `find`: by the digest of one of its secrets. */
-  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined };
-  /** `get` finds none whose 24 hours are over. `ofKey`: how many an API key has, and the moment of its oldest. */
-  readonly replays: Pick<ReadTable<Replay>, 'size' | 'get'> & {
-    ofKey(keyId: number): { size: number; oldestAt: number | undefined };
-  };
-  readonly usage: ReadTable<Usage>;
-}
+export type Reads = { readonly [T in TableName]: Readonly<Omit<Tables[T], 'set'>> };
 
-/** Rows as this transaction sees them, with its own changes. */
-interface WriteTable<R extends Row> extends Pick<ReadTable<R>, 'get' | 'text'> {
-  /** Returns the row as JSON. */
-  put(row: R): string;
-  delete(id: R['id']): void;
-}
-
-interface AddTable<R extends Row> extends WriteTable<R> {
-  /** Puts a row with the next id, and returns it. */
-  add(row: Omit<R, 'id'>): R;
-}
-
-export interface Transaction {
-  readonly pets: AddTable<Pet>;
-  readonly orders: AddTable<Order> & Pick<Reads['orders'], 'find'>;
-  readonly categories: WriteTable<Category>;
-  readonly keys: AddTable<ApiKey> & Pick<Reads['keys'], 'find'>;
-  /** `pending`: how many rows the batch has put at most; `undurable`: those rows, which the reads do not show yet. */
-  readonly replays: WriteTable<Replay> & { readonly pending: number; undurable(): readonly Replay[] };
-  readonly usage: WriteTable<Usage>;
-}
+/** The rows as a transaction sees them, with its own changes. */
+export type Transaction = {
+  readonly [T in TableName]: Pick<TableDraft<Rows[T]>, WriteMethod | (T extends Counted ? 'add' : never)>;
+};
+type WriteMethod = 'get' | 'text' | 'find' | 'put' | 'delete' | 'undurable';
 
 export interface Store {
   /** A random text, made with the store. */

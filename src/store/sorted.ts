@@ -1,13 +1,8 @@
 /** Rows as JSON, by ascending id. */
+import type { Page } from './model.ts';
 
 /** The most rows of a chunk. */
 const FULL = 512;
-
-export interface Page<I> {
-  readonly texts: readonly string[];
-  /** The `after` of the next page; undefined: no row follows. */
-  readonly next: I | undefined;
-}
 
 interface Chunk<I> {
   readonly ids: I[];

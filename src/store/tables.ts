@@ -8,6 +8,7 @@ import {
   hasEnded,
   type Id,
   type Order,
+  type Page,
   type Replay,
   type Row,
   type Rows,
@@ -16,7 +17,7 @@ import {
   TABLES,
   type TableName,
 } from './model.ts';
-import { type Page, SortedTexts } from './sorted.ts';
+import { SortedTexts } from './sorted.ts';
 
 /** A row that is put, and its JSON. */
 export interface Put<R extends Row = Row> {

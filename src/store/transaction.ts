@@ -3,7 +3,7 @@
  * over those of the batch so far, over the rows of the tables; when it ends, they become the batch's. One that throws has
  * changed nothing: its changes are forgotten with it.
  */
-import { COUNTED, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import { type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import type { Schema } from './schema.ts';
 import { bytesOf, type Changes, type Put, type Table, type TableChanges, type Tables } from './tables.ts';
 
@@ -36,12 +36,9 @@ export class Draft {
     try {
       const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-      const sizes = this.#drafts.map((draft) => draft.sizes());
-      const bytes = sizes.reduce((sum, size) => sum + size.bytes, 0);
+      const { bytes, growth, mayPass } = this.#sizes();
       if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      const growth = sizes.reduce((sum, size) => sum + size.growth, 0);
-      const isOver = growth > 0 && this.#tables.bytes + this.#growth + growth > this.#maxBytes;
-      if (isOver && !sizes.some(({ mayPass }) => mayPass)) {
+      if (growth > 0 && !mayPass && this.#tables.bytes + this.#growth + growth > this.#maxBytes) {
         const mb = Math.floor(this.#maxBytes / 2 ** 20);
         throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
       }
@@ -57,18 +54,25 @@ export class Draft {
   get changes(): Changes {
     return this.#drafts.filter(({ rows }) => rows.size > 0);
   }
-}
 
-/** What a transaction puts into a table counts so much. */
-interface Sizes {
-  readonly bytes: number;
-  /** What is added by that; below zero if rows have become shorter, or were removed. */
-  readonly growth: number;
-  /** True if the transaction is taken although the store is full. */
-  readonly mayPass: boolean;
+  /**
+   * What the transaction has put, and by how much the rows become more (less, if some become shorter or are removed). A
+   * full store refuses what makes it grow: a new row, or one that becomes longer. `mayPass`: it still takes the change of
+   * an order or a key, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
+   */
+  #sizes() {
+    let [bytes, growth, mayPass] = [0, 0, false];
+    for (const draft of this.#drafts) {
+      for (const [id, put] of draft.own) {
+        const [before, now] = [draft.bytesBefore(id), bytesOf(put?.text)];
+        bytes += now;
+        if (draft.name !== 'usage') growth += now - before;
+        if (before > 0 && (draft.name === 'orders' || draft.name === 'keys')) mayPass = true;
+      }
+    }
+    return { bytes, growth, mayPass };
+  }
 }
-
-const NOTHING: Sizes = { bytes: 0, growth: 0, mayPass: false };
 
 /** One table, as a transaction sees and changes it. */
 export class TableDraft<R extends Row> implements TableChanges<R> {
@@ -76,7 +80,7 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
   /** What the transactions before this one in the batch have changed. */
   readonly rows = new Map<R['id'], Put<R> | null>();
   /** What this transaction has changed. */
-  readonly #own = new Map<R['id'], Put<R> | null>();
+  readonly own = new Map<R['id'], Put<R> | null>();
   readonly #table: Table<R, unknown>;
   readonly #schema: Schema<R>;
   #lastId: number;
@@ -102,7 +106,7 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
 
   /** As `Table.find`. Looks at all rows that the batch has changed: 80 ms for a full queue that all put and look. */
   find(value: unknown): R | undefined {
-    for (const id of [...this.#own.keys(), ...this.rows.keys()]) {
+    for (const id of [...this.own.keys(), ...this.rows.keys()]) {
       const row = this.#changed(id)?.row;
       if (row !== undefined && this.#table.valuesOf(row).includes(value)) return row;
     }
@@ -110,77 +114,51 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
     return durable === undefined || this.#changed(durable.id) !== undefined ? undefined : durable;
   }
 
-  /** How many rows the batch has put, at most. */
-  get pending(): number {
-    return this.#own.size + this.rows.size;
-  }
-
-  /** Those rows, which the reads do not show yet. */
+  /** The rows that the batch has put, which the reads do not show yet. */
   undurable(): R[] {
-    return [...this.rows.values(), ...this.#own.values()].flatMap((put) => put?.row ?? []);
+    return [...this.rows.values(), ...this.own.values()].flatMap((put) => put?.row ?? []);
   }
 
-  /** Returns its JSON. */
-  put(row: R): string {
-    if (COUNTED_NAMES.has(this.name) && this.text(row.id) === undefined)
-      throw new Error(`${this.name} ${row.id}: only add gives an id`);
-    return this.#put(row).text;
+  /** Returns the row as JSON. */
+  put(given: R): string {
+    const row = this.#schema.read(given);
+    const text = this.#schema.json(row);
+    this.own.set(row.id, { row, text });
+    return text;
   }
 
   /** Puts a row with the next id, and returns it. */
   add(given: Omit<R, 'id'>): R {
-    const { row } = this.#put({ id: this.#lastId + 1, ...given } as R); // `id` first: with it last, V8 takes ten times as long
+    this.put({ id: this.#lastId + 1, ...given } as R); // `id` first: with it last, V8 takes ten times as long
     this.#lastId++;
-    return row;
+    return this.get(this.#lastId)!;
   }
 
   delete(id: R['id']): void {
-    if (this.text(id) !== undefined) this.#own.set(id, null);
+    if (this.text(id) !== undefined) this.own.set(id, null);
   }
 
-  /** What this transaction would add to the batch. */
-  sizes(): Sizes {
-    if (this.#own.size === 0) return NOTHING;
-    let [bytes, growth, mayPass] = [0, 0, false];
-    for (const [id, put] of this.#own) {
-      const kept = this.rows.get(id);
-      const before = kept === undefined ? this.#table.text(id) : kept?.text;
-      bytes += bytesOf(put?.text);
-      growth += bytesOf(put?.text) - bytesOf(before);
-      if (before !== undefined && CHANGED_WHEN_FULL.has(this.name)) mayPass = true;
-    }
-    return { bytes, growth: this.name === 'usage' ? 0 : growth, mayPass };
+  /** The length of the row before this transaction. */
+  bytesBefore(id: R['id']): number {
+    const kept = this.rows.get(id);
+    return bytesOf(kept === undefined ? this.#table.text(id) : kept?.text);
   }
 
   /** The transaction has ended well: the next ones see what it has changed. */
   keep(): void {
-    for (const [id, put] of this.#own) this.rows.set(id, put);
+    for (const [id, put] of this.own) this.rows.set(id, put);
     this.#keptLastId = this.#lastId;
   }
 
   /** What was not kept is gone. */
   forget(): void {
-    if (this.#own.size > 0) this.#own.clear(); // to clear an empty Map is not free
+    if (this.own.size > 0) this.own.clear(); // to clear an empty Map is not free
     this.#lastId = this.#keptLastId;
-  }
-
-  #put(given: R): Put<R> {
-    const row = this.#schema.read(given);
-    const put = { row, text: this.#schema.json(row) };
-    this.#own.set(row.id, put);
-    return put;
   }
 
   /** Undefined: the batch has not changed it. Null: removed. */
   #changed(id: R['id']): Put<R> | null | undefined {
-    const own = this.#own.get(id);
+    const own = this.own.get(id);
     return own === undefined ? this.rows.get(id) : own;
   }
 }
-
-const COUNTED_NAMES: ReadonlySet<TableName> = new Set<TableName>(COUNTED);
-/**
- * A full store refuses what makes it grow: a new row, or one that becomes longer. It still takes a transaction that changes
- * a row of these, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
- */
-const CHANGED_WHEN_FULL: ReadonlySet<TableName> = new Set<TableName>(['orders', 'keys']);
