@@ -164,9 +164,9 @@ export class Replays {
 
   /** How many an API key has, and the moment of its oldest. */
   ofKey(keyId: number): { size: number; oldestAt: number | undefined } {
-    const ofKey = this.#byKeyId.get(keyId) ?? new Map<Id, KeptReplay>();
-    const [oldest] = ofKey.values();
-    return { size: ofKey.size, oldestAt: oldest?.at };
+    const kept = this.#keptOf(keyId);
+    const [oldest] = kept.values();
+    return { size: kept.size, oldestAt: oldest?.at };
   }
 
   /** The JSON of those that have not ended, by their moments, which is the order in which they are read again. */
@@ -180,8 +180,16 @@ export class Replays {
 
   set(id: Id, put: Put<Replay> | null): string | undefined {
     const before = this.#kept.get(id);
-    if (before !== undefined) this.#remove(id, before);
-    if (put !== null) this.#add(id, { text: put.text, keyId: put.row.keyId, at: put.row.at });
+    if (before !== undefined) {
+      this.#kept.delete(id); // so that an Idempotency-Key that is used again goes to the end
+      this.#keptOf(before.keyId).delete(id);
+    }
+    if (put !== null) {
+      const { keyId, at } = put.row;
+      const kept = { text: put.text, keyId, at };
+      this.#kept.set(id, kept);
+      this.#keptOf(keyId).set(id, kept);
+    }
     return before?.text;
   }
 
@@ -194,18 +202,10 @@ export class Replays {
     }
   }
 
-  #add(id: Id, kept: KeptReplay): void {
-    this.#kept.set(id, kept);
-    const ofKey = this.#byKeyId.get(kept.keyId) ?? new Map<Id, KeptReplay>();
-    this.#byKeyId.set(kept.keyId, ofKey.set(id, kept));
-  }
-
-  /** So that an Idempotency-Key that is used again goes to the end. */
-  #remove(id: Id, { keyId }: KeptReplay): void {
-    this.#kept.delete(id);
-    const ofKey = this.#byKeyId.get(keyId)!;
-    ofKey.delete(id);
-    if (ofKey.size === 0) this.#byKeyId.delete(keyId);
+  #keptOf(keyId: number): Map<Id, KeptReplay> {
+    const kept = this.#byKeyId.get(keyId) ?? new Map<Id, KeptReplay>();
+    this.#byKeyId.set(keyId, kept);
+    return kept;
   }
 }
 
