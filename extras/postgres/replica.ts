@@ -2,13 +2,12 @@
  * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
  * the batches after that one, which are applied before anything is decided or answered.
  */
-import { VersionError } from '../../src/store/engine.ts';
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
-import { damaged, HEAD_IS_NOT_LAST, mustBeReadable, type Position, readAll, readHead } from './tables.ts';
+import { damaged, HEAD_IS_NOT_LAST, mustBeReadable, type Position, readAll } from './tables.ts';
 
 /** The most batches that one statement brings. */
 const TAIL_BATCHES = 128;
@@ -94,9 +93,8 @@ export class Replica {
 
   /** A batch or a row that cannot be read may be of a newer version, which is no damage. */
   async #endIfNewer(session: Session): Promise<void> {
-    await readHead(session).catch((error) => {
-      throw error instanceof VersionError ? this.fail(new StoreError('closed', error.message)) : error;
-    });
+    const [{ rows }] = await session.query('SELECT format FROM head');
+    if (rows[0]) this.mustBeReadable(rows[0].format);
   }
 
   /** The batch `from` is not in `changes`: if it was trimmed, `first` is the oldest there. */

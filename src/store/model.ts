@@ -1,5 +1,4 @@
 /** The rows of the store, in six tables, and its interface: who reads and writes rows knows nothing else of it. */
-import { DAY_MS } from '../clock.ts';
 import { boolean, int64, integer, listOf, object, oneOf, optional, type Schema, table, text } from './schema.ts';
 import type { Tables } from './tables.ts';
 import type { TableDraft } from './transaction.ts';
@@ -95,8 +94,6 @@ export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
 /** For code that handles all tables alike. */
 export const schemaOf = (name: TableName): Schema<Row> => TABLES[name] as Schema<Row>;
-
-export const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => now - at >= DAY_MS;
 
 /** The tables whose ids the store gives: 1, 2, 3, … No id is given twice, though its row is removed. */
 export const COUNTED = ['pets', 'orders', 'keys'] as const;

@@ -2,10 +2,10 @@
  * All tables in memory. A row is kept as its JSON, made once when it is put: this text goes into the log, into lists and
  * into replies. The row itself is parsed of it where somebody looks at it, which is rare.
  */
+import { DAY_MS } from '../clock.ts';
 import {
   COUNTED,
   type Counted,
-  hasEnded,
   type Id,
   type Order,
   type Page,
@@ -128,6 +128,8 @@ export class Table<R extends Row, V = never> {
     if (statusOf(row) !== statusOf(next)) this.#byStatus.get(statusOf(row))?.delete(row.id);
   }
 }
+
+const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => now - at >= DAY_MS;
 
 interface KeptReplay {
   readonly text: string;

@@ -1,7 +1,7 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/memory-limiter.ts';
-import { type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
+import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
 import { GroupCommitStore, storeTime } from '../group-commit.ts';
 import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
@@ -27,10 +27,9 @@ export async function openFileStore(
 }
 
 async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
-  const { clock, log, maxBytes, mustExist, readOnly, isServing } = options;
+  const { clock, log, maxBytes, readOnly, isServing } = options;
   const tables = new Tables();
   const read = await readStore(directory, tables);
-  if (read === undefined && mustExist) throw new NoStoreError(directory.path);
   tables.now = storeTime(clock, read?.header.at);
   if (read && read.tornBytes > 0) {
     const cause = readOnly ? 'a crash left them, or a server writes them now' : 'a crash left them';
