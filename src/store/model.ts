@@ -32,11 +32,9 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
  * So a member that is added or renamed here is a new format: see `FORMAT` in log-format.ts.
  */
 export const TABLES = {
-  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }, ({ id, name, categoryId, status }) => {
-    return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
-  }),
+  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
   orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: text(24, RFC_3339) }),
-  categories: table({ id: int64, name }, ({ id, name }) => `{"id":${id},"name":${JSON.stringify(name)}}`),
+  categories: table({ id: int64, name }),
   /** API keys. Outside the store the id 7 is written `k7`. */
   keys: table({
     id,

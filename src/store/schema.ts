@@ -94,15 +94,22 @@ export interface Schema<R> {
   parse(text: string): R;
 }
 
-/** `json`: for rows with 64-bit integers, since JSON.stringify takes no bigint. */
-export function table<C extends Columns & { id: Column<unknown> }>(
-  columns: C,
-  json: (row: RowOf<C>) => string = JSON.stringify,
-): Schema<RowOf<C>> {
+export function table<C extends Columns & { id: Column<unknown> }>(columns: C): Schema<RowOf<C>> {
   const read = object(columns);
   /** What has no long numbers is not checked again. */
   const parse = (text: string): RowOf<C> => (MAY_ROUND.test(text) ? read(parseExact(text)) : JSON.parse(text));
   return { read, readId: columns.id, json, parse };
+}
+
+/** JSON.stringify takes no bigint. */
+function json(row: Record<string, unknown>): string {
+  for (const name in row) if (typeof row[name] === 'bigint') return exactJson(row);
+  return JSON.stringify(row);
+}
+
+function exactJson(row: object): string {
+  const text = (value: unknown) => (typeof value === 'bigint' ? value : JSON.stringify(value));
+  return `{${Object.entries(row).map(([name, value]) => `"${name}":${text(value)}`)}}`;
 }
 
 const MAY_ROUND = /\d{16}/;
