@@ -6,8 +6,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Commit } from '../../src/store/group-commit.ts';
 import { batchLine } from '../../src/store/log-format.ts';
-import { type Counted, StoreError } from '../../src/store/model.ts';
-import type { Changes } from '../../src/store/tables.ts';
+import { type Counted, type Id, StoreError } from '../../src/store/model.ts';
+import type { Change, Changes } from '../../src/store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import type { Replica } from './replica.ts';
 import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, type Position, putBatch, putRows } from './tables.ts';
@@ -19,6 +19,8 @@ const LOCK = { name: 'lock', text: 'SELECT id, format FROM head WHERE one = 1 FO
 /** It updates, so that its own COMMIT waits for the standby: the one in doubt may not have waited. */
 const OUTCOME = `UPDATE head SET batch = batch
   RETURNING EXISTS (SELECT FROM changes WHERE batch = $1 AND id = $2) AS "isCommitted"`;
+
+const idOf = ({ id }: Change): Id => id;
 
 export class Batches {
   readonly #connection: Connection;
@@ -82,13 +84,13 @@ export class Batches {
     const { lastIds, now } = this.#replica.tables;
     const statements: Statement[] = [];
     for (const { name, rows } of changes) {
-      const put = [...rows].flatMap(([id, one]) => (one === null ? [] : [[id, one.text] as const]));
-      const removed = [...rows].flatMap(([id, one]) => (one === null ? [id] : []));
-      const [ids, texts] = [put.map(([id]) => id), put.map(([, text]) => text)];
-      if (ids.length > 0) statements.push(putRows(name, ids, texts));
-      if (removed.length > 0) statements.push(deleteRows(name, removed));
+      const put = rows.filter(({ text }) => text !== undefined);
+      const removed = rows.filter(({ text }) => text === undefined);
+      const texts = rows.flatMap(({ text }) => text ?? []);
+      if (put.length > 0) statements.push(putRows(name, put.map(idOf), texts));
+      if (removed.length > 0) statements.push(deleteRows(name, removed.map(idOf)));
       if (!(name in lastIds)) continue;
-      const numbers = [...rows.keys()] as number[];
+      const numbers = rows.map(idOf) as number[];
       lastIds[name as Counted] = numbers.reduce((a, b) => Math.max(a, b), lastIds[name as Counted]);
     }
     const line = batchLine(at.batch, now(), changes).toString().slice(0, -1);

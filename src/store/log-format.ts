@@ -19,7 +19,7 @@ import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from './engine.ts';
 import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
 import { integer, object, objectIn, parseExact } from './schema.ts';
-import { type Changes, contradictionIn, type Put, type Snapshot, Tables } from './tables.ts';
+import { type Change, type Changes, contradictionIn, type Snapshot, Tables } from './tables.ts';
 
 /** Another member or another value of a row makes it another format. */
 const FORMAT = 5;
@@ -99,7 +99,7 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   const tables = changes.map(({ name, rows }) => {
-    const texts = [...rows].map(([id, put]) => put?.text ?? (typeof id === 'string' ? JSON.stringify(id) : id));
+    const texts = rows.map(({ id, text }) => text ?? (typeof id === 'string' ? JSON.stringify(id) : id));
     return `"${name}":[${texts}]`;
   });
   return encodeLine(`{"batch":${batch},"at":${at},"rows":{${tables}}}`);
@@ -111,15 +111,11 @@ export function changesIn(line: Record<string, unknown>): Changes {
     const name = tableNamed(table);
     if (!Array.isArray(given)) throw new Error('it has something else where a list belongs');
     const { read, readId, json } = schemaOf(name);
-    const rows = new Map<Id, Put | null>();
-    for (const one of given) {
-      if (typeof one !== 'object') {
-        rows.set(readId(one) as Id, null);
-        continue;
-      }
+    const rows = given.map((one): Change => {
+      if (typeof one !== 'object') return { id: readId(one) as Id };
       const row = read(one);
-      rows.set(row.id, { row, text: json(row) });
-    }
+      return { id: row.id, row, text: json(row) };
+    });
     return { name, rows };
   });
 }

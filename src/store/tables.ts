@@ -19,18 +19,15 @@ import {
 } from './model.ts';
 import { SortedTexts } from './sorted.ts';
 
-/** A row that is put, and its JSON. */
-export interface Put<R extends Row = Row> {
-  readonly row: R;
-  readonly text: string;
+/** A row as it now is, and its JSON; neither, if it is removed. */
+export interface Change<R extends Row = Row> {
+  readonly id: R['id'];
+  readonly row?: R;
+  readonly text?: string;
 }
 
-/** What a batch does to one table: the rows as they now are; null: removed. */
-export interface TableChanges<R extends Row = Row> {
-  readonly name: TableName;
-  readonly rows: ReadonlyMap<R['id'], Put<R> | null>;
-}
-export type Changes = readonly TableChanges[];
+/** What a batch does, by table. */
+export type Changes = readonly { readonly name: TableName; readonly rows: readonly Change[] }[];
 
 /** All rows as JSON, as of one moment, and the highest ids that were given. */
 export interface Snapshot {
@@ -47,7 +44,7 @@ interface AnyTable {
   text(id: Id): string | undefined;
   texts(): string[];
   /** Puts the row, or removes it. Returns the text that was there before. */
-  set(id: Id, put: Put | null): string | undefined;
+  set(change: Change): string | undefined;
 }
 
 const statusOf = (row: object | undefined): unknown => (row as { status?: unknown } | undefined)?.status;
@@ -102,17 +99,17 @@ export class Table<R extends Row, V = never> {
     for (const text of this.texts()) yield this.#parse(text);
   }
 
-  set(id: R['id'], put: Put<R> | null): string | undefined {
+  set({ id, row, text }: Change<R>): string | undefined {
     const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
     const before = isNew ? undefined : this.#rows.get(id);
-    if (before !== undefined) this.#removeFromIndexes(this.#parse(before), put?.row);
-    if (put === null) this.#rows.delete(id);
-    else this.#add(put);
+    if (before !== undefined) this.#removeFromIndexes(this.#parse(before), row);
+    if (row === undefined || text === undefined) this.#rows.delete(id);
+    else this.#add(row, text);
     if (typeof id === 'number' && id > this.lastId) this.lastId = id;
     return before;
   }
 
-  #add({ row, text }: Put<R>): void {
+  #add(row: R, text: string): void {
     this.#rows.set(row.id, text);
     for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
     const status = statusOf(row);
@@ -180,15 +177,15 @@ export class Replays {
       .map(([, { text }]) => text);
   }
 
-  set(id: Id, put: Put<Replay> | null): string | undefined {
+  set({ id, row, text }: Change<Replay>): string | undefined {
     const before = this.#kept.get(id);
     if (before !== undefined) {
       this.#kept.delete(id); // so that an Idempotency-Key that is used again goes to the end
       this.#keptOf(before.keyId).delete(id);
     }
-    if (put !== null) {
-      const { keyId, at } = put.row;
-      const kept = { text: put.text, keyId, at };
+    if (row !== undefined && text !== undefined) {
+      const { keyId, at } = row;
+      const kept = { text, keyId, at };
       this.#kept.set(id, kept);
       this.#keptOf(keyId).set(id, kept);
     }
@@ -232,12 +229,12 @@ export class Tables {
 
   /** Applies a durable batch at once: nobody reads half of it. */
   apply(changes: Changes): void {
-    for (const { name, rows } of changes) for (const [id, put] of rows) this.#set(name, id, put);
+    for (const { name, rows } of changes) for (const change of rows) this.#set(name, change);
   }
 
   /** Before a batch is decided, so that no replay that has ended counts in it. */
   dropEndedReplays(): void {
-    for (const id of this.replays.ended()) this.#set('replays', id, null);
+    for (const id of this.replays.ended()) this.#set('replays', { id });
   }
 
   /** A file begins: the ids up to these were given. */
@@ -261,9 +258,9 @@ export class Tables {
     return { pets: this.pets.lastId, orders: this.orders.lastId, keys: this.keys.lastId };
   }
 
-  #set(name: TableName, id: Id, put: Put | null): void {
-    const before = this.of(name).set(id, put);
-    this.bytes += bytesOf(put?.text) - bytesOf(before);
+  #set(name: TableName, change: Change): void {
+    const before = this.of(name).set(change);
+    this.bytes += bytesOf(change.text) - bytesOf(before);
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import type { Schema } from './schema.ts';
-import { bytesOf, type Changes, type Put, type Table, type TableChanges, type Tables } from './tables.ts';
+import { bytesOf, type Change, type Changes, type Table, type Tables } from './tables.ts';
 
 /**
  * The most bytes that one transaction puts. A batch that is almost full (`FULL_BATCH_BYTES`) still takes a transaction
@@ -52,7 +52,8 @@ export class Draft {
   }
 
   get changes(): Changes {
-    return this.#drafts.filter(({ rows }) => rows.size > 0);
+    const changed = this.#drafts.filter(({ rows }) => rows.size > 0);
+    return changed.map(({ name, rows }) => ({ name, rows: [...rows.values()] }));
   }
 
   /**
@@ -63,8 +64,8 @@ export class Draft {
   #sizes() {
     let [bytes, growth, mayPass] = [0, 0, false];
     for (const draft of this.#drafts) {
-      for (const [id, put] of draft.own) {
-        const [before, now] = [draft.bytesBefore(id), bytesOf(put?.text)];
+      for (const { id, text } of draft.own.values()) {
+        const [before, now] = [draft.bytesBefore(id), bytesOf(text)];
         bytes += now;
         if (draft.name !== 'usage') growth += now - before;
         if (before > 0 && (draft.name === 'orders' || draft.name === 'keys')) mayPass = true;
@@ -75,12 +76,12 @@ export class Draft {
 }
 
 /** One table, as a transaction sees and changes it. */
-export class TableDraft<R extends Row> implements TableChanges<R> {
+export class TableDraft<R extends Row> {
   readonly name: TableName;
   /** What the transactions before this one in the batch have changed. */
-  readonly rows = new Map<R['id'], Put<R> | null>();
+  readonly rows = new Map<R['id'], Change<R>>();
   /** What this transaction has changed. */
-  readonly own = new Map<R['id'], Put<R> | null>();
+  readonly own = new Map<R['id'], Change<R>>();
   readonly #table: Table<R, unknown>;
   readonly #schema: Schema<R>;
   #lastId: number;
@@ -94,14 +95,14 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
   }
 
   get(id: R['id']): R | undefined {
-    const put = this.#changed(id);
-    return put === undefined ? this.#table.get(id) : put?.row;
+    const change = this.#changed(id);
+    return change === undefined ? this.#table.get(id) : change.row;
   }
 
   /** The row as JSON. */
   text(id: R['id']): string | undefined {
-    const put = this.#changed(id);
-    return put === undefined ? this.#table.text(id) : put?.text;
+    const change = this.#changed(id);
+    return change === undefined ? this.#table.text(id) : change.text;
   }
 
   /** As `Table.find`. Looks at all rows that the batch has changed: 80 ms for a full queue that all put and look. */
@@ -116,14 +117,14 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
 
   /** The rows that the batch has put, which the reads do not show yet. */
   undurable(): R[] {
-    return [...this.rows.values(), ...this.own.values()].flatMap((put) => put?.row ?? []);
+    return [...this.rows.values(), ...this.own.values()].flatMap(({ row }) => row ?? []);
   }
 
   /** Returns the row as JSON. */
   put(given: R): string {
     const row = this.#schema.read(given);
     const text = this.#schema.json(row);
-    this.own.set(row.id, { row, text });
+    this.own.set(row.id, { id: row.id, row, text });
     return text;
   }
 
@@ -135,18 +136,18 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
   }
 
   delete(id: R['id']): void {
-    if (this.text(id) !== undefined) this.own.set(id, null);
+    if (this.text(id) !== undefined) this.own.set(id, { id });
   }
 
   /** The length of the row before this transaction. */
   bytesBefore(id: R['id']): number {
     const kept = this.rows.get(id);
-    return bytesOf(kept === undefined ? this.#table.text(id) : kept?.text);
+    return bytesOf(kept === undefined ? this.#table.text(id) : kept.text);
   }
 
   /** The transaction has ended well: the next ones see what it has changed. */
   keep(): void {
-    for (const [id, put] of this.own) this.rows.set(id, put);
+    for (const [id, change] of this.own) this.rows.set(id, change);
     this.#keptLastId = this.#lastId;
   }
 
@@ -156,9 +157,8 @@ export class TableDraft<R extends Row> implements TableChanges<R> {
     this.#lastId = this.#keptLastId;
   }
 
-  /** Undefined: the batch has not changed it. Null: removed. */
-  #changed(id: R['id']): Put<R> | null | undefined {
-    const own = this.own.get(id);
-    return own === undefined ? this.rows.get(id) : own;
+  /** Undefined: the batch has not changed it. */
+  #changed(id: R['id']): Change<R> | undefined {
+    return this.own.get(id) ?? this.rows.get(id);
   }
 }

@@ -67,8 +67,7 @@ function recorded() {
   const onBatch = (changes: Changes) => {
     if (failure !== undefined) throw failure;
     for (const { name, rows: changed } of changes) {
-      const put = name === 'usage' && changed.get(3);
-      if (put) rows.push(put.row as Usage);
+      if (name === 'usage') rows.push(...changed.flatMap(({ id, row }) => (id === 3 ? (row as Usage) : [])));
     }
   };
   const store = memoryStore({ clock, onBatch });

@@ -26,7 +26,7 @@ function heldBatches() {
 }
 
 /** How many works were in each batch. */
-const added = (changes: Changes) => changes.reduce((sum, { rows }) => sum + rows.size, 0);
+const added = (changes: Changes) => changes.reduce((sum, { rows }) => sum + rows.length, 0);
 
 test('transactions that wait become one batch; those that come meanwhile the next', async () => {
   const { onBatch, next } = heldBatches();
