@@ -104,10 +104,10 @@ export interface Page<I> {
   readonly next: I | undefined;
 }
 
-/** The durable rows. */
+/** The durable rows: `Table` and `Replays` in tables.ts say how they are read. */
 export type Reads = { readonly [T in TableName]: Readonly<Omit<Tables[T], 'set'>> };
 
-/** The rows as a transaction sees them, with its own changes. */
+/** The rows as a transaction sees them, with its own changes: `TableDraft` in transaction.ts. */
 export type Transaction = {
   readonly [T in TableName]: Pick<TableDraft<Rows[T]>, WriteMethod | (T extends Counted ? 'add' : never)>;
 };

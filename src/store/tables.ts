@@ -41,7 +41,6 @@ export const bytesOf = (text: string | undefined): number => (text === undefined
 /** What `Tables` needs of every table. */
 interface AnyTable {
   readonly size: number;
-  text(id: Id): string | undefined;
   texts(): string[];
   /** Puts the row, or removes it. Returns the text that was there before. */
   set(change: Change): string | undefined;
