@@ -177,7 +177,7 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
   const contradiction = contradictionIn(tables);
   if (contradiction !== undefined) throw damaged(contradiction);
   /** `tornBytes`: how many bytes follow the last good line. A crash left them. */
-  return { header: header as Header, lastLine, length, tornBytes: rest.length };
+  return { header, lastLine, length, tornBytes: rest.length };
 }
 
 /**
