@@ -30,8 +30,6 @@ export function readJson(bytes: Uint8Array): JsonValue {
 
 const WORDS = new Map<string, boolean | null>(Object.entries({ true: true, false: false, null: null }));
 
-/** For speed: an integer with few enough digits to be exact needs no `NUMBER`. */
-const PLAIN = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 /** A text that begins like a number, with empty groups where digits are missing. */
 const NUMBER = /(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d*))?/y;
 
@@ -42,10 +40,7 @@ const PARTS = [
   /\\u(?![dD][89a-fA-F])[\da-fA-F]{4}/,
   /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/,
 ];
-const ESCAPED = new RegExp(`(?:${PARTS.map(({ source }) => source).join('|')})*`, 'y');
-
-/** From this length on `slice` makes no copy, but a view: a stored name would keep its whole body in memory. */
-const MIN_SLICE_LENGTH = 13;
+const INSIDE = new RegExp(`(?:${PARTS.map(({ source }) => source).join('|')})*`, 'y');
 
 class Reader {
   readonly #text: string;
@@ -105,22 +100,13 @@ class Reader {
   }
 
   #string(): string {
-    const text = this.#text;
     const start = this.#index;
-    let index = start + 1;
-    let code = this.#code(index);
-    // For speed: up to a control character, a quote or a backslash, the string is as it stands.
-    while (code >= 0x20 && code !== 0x22 && code !== 0x5c) code = this.#code(++index);
-    const isEscaped = this.#text[index] === '\\';
-    if (isEscaped) {
-      ESCAPED.lastIndex = index;
-      ESCAPED.test(text);
-      index = ESCAPED.lastIndex;
-    }
-    if (text[index] !== '"') throw this.#wrongInString(index);
-    this.#index = index + 1;
-    const value: string = isEscaped ? JSON.parse(text.slice(start, index + 1)) : text.slice(start + 1, index);
-    return value.length < MIN_SLICE_LENGTH ? value : Buffer.from(value).toString();
+    INSIDE.lastIndex = start + 1;
+    INSIDE.test(this.#text);
+    const end = INSIDE.lastIndex;
+    if (this.#text[end] !== '"') throw this.#wrongInString(end);
+    this.#index = end + 1;
+    return JSON.parse(this.#text.slice(start, end + 1)); // a mere slice would keep the whole body in memory
   }
 
   #wrongInString(index: number): JsonError {
@@ -134,14 +120,6 @@ class Reader {
   }
 
   #number(): Int64 | Decimal {
-    const start = this.#index;
-    PLAIN.lastIndex = start;
-    if (!PLAIN.test(this.#text)) return this.#longNumber();
-    this.#index = PLAIN.lastIndex;
-    return 0 + Number(this.#text.slice(start, this.#index)); // -0 is 0
-  }
-
-  #longNumber(): Int64 | Decimal {
     NUMBER.lastIndex = this.#index;
     const [text, sign, whole, fraction = '0', exponent = '0'] = NUMBER.exec(this.#text)!;
     const first = this.#index + sign.length;
@@ -166,11 +144,6 @@ class Reader {
     let next = this.#text.charAt(this.#index);
     while (next === ' ' || next === '\n' || next === '\r' || next === '\t') next = this.#text.charAt(++this.#index);
     return next;
-  }
-
-  /** The code of a character, or -1 after the end. For speed: `charCodeAt` alone would give NaN there. */
-  #code(index: number): number {
-    return index < this.#text.length ? this.#text.charCodeAt(index) : -1;
   }
 
   #expected(what: string, index = this.#index): JsonError {
