@@ -19,7 +19,9 @@ const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const NO_BODY: Uint8Array = Buffer.alloc(0);
 export const JSON_TYPE = 'application/json';
-const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
+/** With any parameters, but no other `charset`. */
+const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:$|;(?!.*\bcharset[ \t]*=(?!(?:utf-8|"utf-8")[ \t]*(?:;|$))))/i;
+const TYPE_WANTED = `the header Content-Type must be ${JSON_TYPE}, in utf-8 if it names a charset`;
 
 const bodyInTooManyPieces = () =>
   new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, [], true);
@@ -117,7 +119,7 @@ export async function readBody(req: IncomingMessage, res: ServerResponse, body: 
   }
   if (!JSON_MEDIA_TYPE.test(type ?? (body === undefined ? JSON_TYPE : ''))) {
     const got = type ? `got ${excerpt(type)}` : 'none was sent';
-    throw unsupported(req, `the header Content-Type must be ${JSON_TYPE} (${got})`);
+    throw unsupported(req, `${TYPE_WANTED} (${got})`);
   }
   if (Number(length) > MAX_BODY_BYTES) throw bodyTooLarge();
   if (expectOf(req) !== undefined) res.writeContinue();

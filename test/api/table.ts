@@ -190,9 +190,14 @@ const animals: Row[] = [
     (text) => fails(POST_PETS, 'invalid_json', { text }),
   ),
   fails(POST_PETS, 'invalid_json', { text: '{"name":"x","name":"y","categoryId":1}', says: 'name' }),
-  ...[withHeader('content-type', 'text/plain'), withHeader('content-type', 'application/json; charset=latin1')].map(
-    (headers) =>
-      fails(POST_PETS, 'unsupported_media_type', { body: newPet, ...headers, has: { accept: 'application/json' } }),
+  ...['text/plain', 'application/json; charset=latin1', 'application/json; x=y; charset=utf-8; charset=utf-16'].map(
+    (type) =>
+      fails(POST_PETS, 'unsupported_media_type', {
+        body: newPet,
+        ...withHeader('content-type', type),
+        has: { accept: 'application/json' },
+        says: 'utf-8',
+      }),
   ),
   ...['gzip', 'identity'].map((name) =>
     fails(POST_PETS, 'unsupported_media_type', {
@@ -201,7 +206,9 @@ const animals: Row[] = [
       has: { 'accept-encoding': 'identity', 'accept-patch': null },
     }),
   ),
-  addPet(newPet, withHeader('content-type', 'Application/JSON; charset="UTF-8";')),
+  ...['Application/JSON; charset="UTF-8";', 'application/json; foo="bar"; Charset=utf-8; x=y'].map((type) =>
+    addPet(newPet, withHeader('content-type', type)),
+  ),
   fails(POST_PETS, 'body_too_large', { text: `{"name":"${'x'.repeat(65_536)}"` }),
   fails(`${POST_PETS}?dry=1`, 'invalid_parameter', { body: newPet, says: 'dry' }),
   ...['GET', 'OPTIONS'].map((method) => fails(`${method} /v1/pets?status=${'x'.repeat(2_040)}`, 'uri_too_long')),
