@@ -101,6 +101,8 @@ export function fromParserError(error: Error & { code?: string; rawPacket?: Buff
       return badRequest(
         'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
       );
+    case 'HPE_INVALID_EOF_STATE':
+      return badRequest('the request ended early');
     case 'HPE_PAUSED_H2_UPGRADE':
       return otherVersion();
     default:

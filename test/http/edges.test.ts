@@ -146,7 +146,8 @@ test('the reply to a body that is too large arrives, and no reset in its place',
 
 test('a client that has ended its side after asking gets its reply', async () => {
   for (let i = 0; i < 5; i++) assert.equal((await exchangeOne(port, addPet(), { end: true })).status, 201);
-  assertError(await exchangeOne(port, addPet().slice(0, -5), { end: true }), 400, 'bad_request');
+  const early = await exchangeOne(port, addPet().slice(0, -5), { end: true });
+  assert.match(assertError(early, 400, 'bad_request'), /ended early/);
   const behind = await exchange(port, `${addPet()}${get()}garbage\r\n\r\n`, { end: true });
   assert.deepEqual(told(behind), ['201 keep-alive', '200 keep-alive', '400 close']);
 });
