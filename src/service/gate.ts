@@ -20,6 +20,11 @@ interface Options {
   readonly trustProxy: number;
 }
 
+interface Parts {
+  readonly callers: Callers;
+  readonly limiter: Limiter;
+}
+
 /** What the gate finds out about a request, for its reply and the log: also if it refuses. */
 export interface Found {
   caller?: Caller;
@@ -41,7 +46,7 @@ export class Gate {
   }
 
   /** Takes a token of the caller. Throws if there is no valid key, or if its limits do not admit the request. */
-  async pass(req: IncomingMessage, found: Found, callers: Callers, limiter: Pick<Limiter, 'take' | 'refresh'>) {
+  async pass(req: IncomingMessage, found: Found, { callers, limiter }: Parts): Promise<Caller> {
     const { authorization } = req.headers;
     let caller = callers.identify(authorization);
     if (caller === UNKNOWN && limiter.refresh !== undefined) {
@@ -70,12 +75,16 @@ export class Gate {
     return tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** The limit headers of a reply for which nothing was taken: those of the key if it is valid, else of the address. */
-  async look(req: IncomingMessage, callers: Callers, limiter: Limiter): Promise<HeaderList> {
-    const caller = callers.identify(req.headers.authorization);
+  /**
+   * The limit headers of a reply for which nothing was taken: those of the key if it is valid, else of the address.
+   * `parts` is missing before the store is open.
+   */
+  async look(req: IncomingMessage, parts?: Parts): Promise<HeaderList> {
+    if (parts === undefined) return this.lookByAddress(req.socket, req);
+    const caller = parts.callers.identify(req.headers.authorization);
     if (caller instanceof ApiError) return this.lookByAddress(req.socket, req);
     try {
-      return this.#headers.ofKey(await limiter.look(caller.key));
+      return this.#headers.ofKey(await parts.limiter.look(caller.key));
     } catch {
       return this.lookByAddress(req.socket, req); // the store does not answer, which is the reply
     }
@@ -110,7 +119,7 @@ const MAX_DRIFT_MS = 250;
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {
   readonly #wall: () => number;
-  readonly #offsets = new Map<'key' | 'address', number>();
+  readonly #offsets = { key: Number.NaN, address: Number.NaN };
 
   constructor(wall: () => number) {
     this.#wall = wall;
@@ -119,33 +128,28 @@ export class LimitHeaders {
   /** Both windows of a key. During a ban the X-RateLimit headers show that nothing remains until it ends. */
   ofKey(decision: Decision): HeaderList {
     const { at, verdict, minute, day, binding, retryAt } = decision;
-    const shown = decision[binding];
-    const isBanned = verdict === 'banned';
-    const reset = Math.ceil((this.#offset('key', at) + (isBanned ? retryAt : shown.endsAt)) / 1_000);
-    const remaining = isBanned ? 0 : shown.remaining;
+    const { limit, ...left } = decision[binding];
+    const { remaining, endsAt } = verdict === 'banned' ? { remaining: 0, endsAt: retryAt } : left;
     const policy = `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`;
     const ofMinute = `"minute";r=${minute.remaining};t=${secondsTo(minute.endsAt, at)}`;
     const ofDay = `"day";r=${day.remaining};t=${secondsTo(day.endsAt, at)}`;
-    return headersOf(shown.limit, remaining, reset, policy, `${ofMinute}, ${ofDay}`);
+    return headersOf(limit, remaining, this.#onTheWall('key', endsAt, at), policy, `${ofMinute}, ${ofDay}`);
   }
 
   ofAddress({ at, limit, remaining, endsAt }: Allowance): HeaderList {
-    const reset = Math.ceil((this.#offset('address', at) + endsAt) / 1_000);
     const left = `"address";r=${remaining};t=${secondsTo(endsAt, at)}`;
-    return headersOf(limit, remaining, reset, `"address";q=${limit};w=60`, left);
+    return headersOf(limit, remaining, this.#onTheWall('address', endsAt, at), `"address";q=${limit};w=60`, left);
   }
 
   /**
-   * What to add to a moment of the clock that counts (store time for keys, the monotonic clock for addresses) for the wall
-   * clock. `at`: the present of the former. It is read anew only when it is clearly wrong: otherwise the reset of one
-   * window would jump to and fro by a second.
+   * A moment of the clock that counts (store time for keys, the monotonic clock for addresses), in Unix seconds. `at`: the
+   * present of that clock. The offset to the wall clock is read anew only when it is clearly wrong: otherwise the reset of
+   * one window would jump to and fro by a second.
    */
-  #offset(of: 'key' | 'address', at: number): number {
+  #onTheWall(of: 'key' | 'address', moment: number, at: number): number {
     const now = this.#wall() - at;
-    const known = this.#offsets.get(of);
-    if (known !== undefined && Math.abs(now - known) <= MAX_DRIFT_MS) return known;
-    this.#offsets.set(of, now);
-    return now;
+    if (!(Math.abs(now - this.#offsets[of]) <= MAX_DRIFT_MS)) this.#offsets[of] = now;
+    return Math.ceil((this.#offsets[of] + moment) / 1_000);
   }
 }
 

@@ -131,7 +131,7 @@ export class Service {
     if (isLimited && isLate) throw notNow(STOPPING);
     if (parts === undefined && (isLimited || route === undefined)) throw notNow(STARTING);
     if (isLimited) {
-      const { key } = await this.#gate.pass(req, found, parts!.callers, parts!.limiter);
+      const { key } = await this.#gate.pass(req, found, parts!);
       if (key.readOnly && !READING.includes(method)) throw readOnlyKey();
     }
 
@@ -155,7 +155,7 @@ export class Service {
     } catch (error) {
       reply = this.#refusal(error, found.id);
     }
-    const limits = found.limits ?? (await this.#lookAtLimits(turn));
+    const limits = found.limits ?? (await this.#gate.look(turn.req, this.#parts));
     this.#send(turn, reply, found, limits);
   }
 
@@ -183,12 +183,6 @@ export class Service {
     const reply = errorReply(error);
     this.#report(socket, found, reply.status);
     return rawReply(reply, ['X-Request-Id', found.id, ...this.#gate.lookByAddress(socket), ...this.#common]);
-  }
-
-  /** The limit headers of a refusal that came before the limits were asked. */
-  async #lookAtLimits({ req }: Turn): Promise<HeaderList> {
-    if (this.#parts === undefined) return this.#gate.lookByAddress(req.socket, req);
-    return this.#gate.look(req, this.#parts.callers, this.#parts.limiter);
   }
 
   /** `turn` is missing if no request could be parsed. */
