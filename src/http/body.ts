@@ -25,6 +25,7 @@ const TYPE_WANTED = `the header Content-Type must be ${JSON_TYPE}, in utf-8 if i
 
 const bodyInTooManyPieces = () =>
   new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, [], true);
+/** Not its sender's doing. */
 const tooManyBodies = () =>
   new ApiError('unavailable', 'too many request bodies are under way', ['Retry-After', '1'], true);
 
@@ -35,38 +36,37 @@ let bytesInAll = 0;
 export class Body {
   /** Why the rest will not come, or is not wanted. */
   failure: ApiError | undefined;
-  /** True if the handler has asked for it. */
-  isWanted = false;
+  readonly #req: IncomingMessage;
+  readonly #onRefused: () => void;
   #buffer = Buffer.alloc(0);
   #bytes = 0;
   #pieces = 0;
-  #hasEnded = false;
-  #isDiscarded = false;
+  /** Settles the promise of who has asked for it. */
   #settle: (() => void) | undefined;
 
-  /** `onFailure` is called when no more of it is wanted; `sendsTooMuch`: that is its sender's doing. */
-  constructor(req: IncomingMessage, onFailure: (sendsTooMuch: boolean) => void) {
-    req.on('data', (piece: Buffer) => {
-      if (this.#isDiscarded) return;
-      if (this.failure === undefined) this.#add(piece);
-      if (this.failure !== undefined) onFailure(this.failure.code === 'body_too_large');
-    });
+  /** `onRefused` is called when more has come than is taken. */
+  constructor(req: IncomingMessage, onRefused: () => void) {
+    this.#req = req;
+    this.#onRefused = onRefused;
+    req.on('data', this.#add);
     req.on('end', () => {
-      this.#hasEnded = true;
       if (req.rawTrailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());
       else this.#settle?.();
     });
-    req.on('close', () => this.#hasEnded || this.fail(badRequest('the body ended early')));
+    req.on('close', () => req.readableEnded || this.fail(badRequest('the body ended early')));
     req.on('error', () => {}); // it closes too
+  }
+
+  get isWanted(): boolean {
+    return this.#settle !== undefined;
   }
 
   /** Resolves with the whole body, rejects when it is refused or has broken off. */
   whole(): Promise<Uint8Array> {
-    this.isWanted = true;
     return new Promise((resolve, reject) => {
       this.#settle = () => {
         if (this.failure !== undefined) reject(this.failure);
-        else if (this.#hasEnded) resolve(this.#buffer.subarray(0, this.#bytes));
+        else if (this.#req.readableEnded) resolve(this.#buffer.subarray(0, this.#bytes));
       };
       this.#settle();
     });
@@ -79,21 +79,27 @@ export class Body {
 
   /** Frees it, and drops what is still to come. */
   discard(): void {
-    this.#isDiscarded = true;
+    this.#req.off('data', this.#add);
     bytesInAll -= this.#buffer.length;
     this.#buffer = Buffer.alloc(0);
     this.#settle = undefined; // it holds the promise, and so the bytes
   }
 
-  #add(piece: Buffer): void {
+  readonly #add = (piece: Buffer): void => {
+    if (this.failure !== undefined) return;
     const bytes = this.#bytes + piece.length;
-    if (bytes > MAX_BODY_BYTES) this.fail(bodyTooLarge());
-    else if (++this.#pieces > MAX_BODY_PIECES) this.fail(bodyInTooManyPieces());
+    if (bytes > MAX_BODY_BYTES) this.#refuse(bodyTooLarge());
+    else if (++this.#pieces > MAX_BODY_PIECES) this.#refuse(bodyInTooManyPieces());
     else if (!this.#grow(bytes)) this.fail(tooManyBodies());
     else {
       piece.copy(this.#buffer, this.#bytes);
       this.#bytes = bytes;
     }
+  };
+
+  #refuse(why: ApiError): void {
+    this.fail(why);
+    this.#onRefused();
   }
 
   /** Makes room for so many bytes, in one buffer. False if all bodies together would take too much. */

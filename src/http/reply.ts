@@ -47,8 +47,8 @@ export function errorReply({ code, message, headers, endsConnection }: ApiError)
 }
 
 /** The whole reply to what is no request, as latin1: node:http has no response to write it to. */
-export function rawReply({ status, headers, body }: Reply, about: HeaderList): string {
-  const all = [...about, ...headers, 'Date', new Date().toUTCString(), ...CLOSE];
+export function rawReply({ status, headers, body }: Reply): string {
+  const all = [...headers, 'Date', new Date().toUTCString(), ...CLOSE];
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
   for (let index = 0; index < all.length; index += 2) head += `${all[index]}: ${all[index + 1]}\r\n`;
   return `${head}\r\n${body}`;

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { balance, Connection, type Turn } from './connection.ts';
+import { balance, Connection, type Handlers } from './connection.ts';
 import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import { METHODS } from './message.ts';
 
@@ -22,19 +22,13 @@ const MAX_STILL_MS = 30_000;
 const IDLE_GRACE_MS = 300;
 const DRAIN_POLL_MS = 20;
 
-interface Options {
+interface Options extends Handlers {
   readonly clock: Clock;
   readonly keepAliveSeconds: number;
   readonly maxConnections?: number;
   readonly connectionsPerAddress?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
-  /** Answers a request. */
-  handle(turn: Turn): Promise<void>;
-  /** Refuses a request that is one too many on its connection. */
-  refuse(turn: Turn): void;
-  /** The whole reply to what cannot be parsed or did not come in time. */
-  refusal(connection: Connection, error: ApiError): string;
   /** Called when a connection was refused. */
   onRefused(): void;
 }
@@ -50,13 +44,14 @@ export class HttpServer {
   /** Connections that were refused since the start, by the bound that they met. */
   readonly refused = { maximum: 0, address: 0 };
   isStopping = false;
-  readonly #options: Options;
-  readonly #ofAddress = new Map<string, Set<Connection>>();
+  readonly options: Options;
+  /** By the address, or where addresses are not told apart by the socket. */
+  readonly #ofAddress = new Map<string | Socket, Set<Connection>>();
   #accepted = 0;
   #servesLate = false;
 
   constructor(options: Options) {
-    this.#options = options;
+    this.options = options;
     const settings = {
       headersTimeout: 10_000,
       requestTimeout: 15_000,
@@ -79,11 +74,11 @@ export class HttpServer {
     server.on('connection', (socket) => this.#accept(socket));
     server.on('drop', () => this.#countRefused('maximum'));
     server.on('timeout', endStill);
-    server.on('request', (req, res) => void this.#serve(req, res));
+    server.on('request', (req, res) => this.#take(req, res));
     // `100 Continue` is sent when, and only if, the body is wanted.
     server.on('checkContinue', (req, res) => server.emit('request', req, res));
     server.on('checkExpectation', (req, res) => server.emit('request', req, res));
-    server.on('connect', (_, socket: Socket) => this.#break(socket, connectRefusal()));
+    server.on('connect', (_, socket: Socket) => this.open.get(socket)?.break(connectRefusal()));
     server.on('clientError', (error, socket: Socket) => this.#onBadInput(error, socket));
   }
 
@@ -113,62 +108,46 @@ export class HttpServer {
     clearInterval(poll);
   }
 
-  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const connection = this.open.get(req.socket);
-    if (connection === undefined) return;
-    const turn = connection.turnOf(req, res, this.#options.clock.now(), this.isStopping && !this.#servesLate);
-    if (!connection.takesMore) {
-      connection.flood();
-      return connection.refuse(turn, this.#options.refuse);
-    }
-    await connection.wait(turn);
-    if (!connection.isOver && !req.socket.destroyed) await this.#options.handle(turn);
+  #take(req: IncomingMessage, res: ServerResponse): void {
+    const isLate = this.isStopping && !this.#servesLate;
+    this.open.get(req.socket)?.take(req, res, this.options.clock.now(), isLate);
   }
 
   #accept(socket: Socket): void {
     this.#accepted++;
-    const address = this.#options.addressOf?.(socket);
-    const all = (address !== undefined && this.#ofAddress.get(address)) || new Set<Connection>();
-    const connection = new Connection(socket, this, all);
-    if (address !== undefined) {
-      if (all.size >= (this.#options.connectionsPerAddress ?? CONNECTIONS_PER_ADDRESS)) {
-        this.#countRefused('address');
-        // Not at once: whoever connects again without pause would keep node:net accepting, and nobody else would be served.
-        setImmediate(() => socket.destroy());
-        return void socket.pause();
-      }
-      this.#ofAddress.set(address, all.add(connection));
-      setImmediate(balance, all); // not at once: node:http begins to read in the next tick
-      socket.once('close', () => {
-        all.delete(connection);
-        if (all.size === 0) this.#ofAddress.delete(address);
-        else balance(all);
-      });
+    const name = this.options.addressOf?.(socket) ?? socket;
+    const all = this.#ofAddress.get(name) ?? new Set();
+    if (all.size >= (this.options.connectionsPerAddress ?? CONNECTIONS_PER_ADDRESS)) {
+      this.#countRefused('address');
+      // Not at once: whoever connects again without pause would keep node:net accepting, and nobody else would be served.
+      setImmediate(() => socket.destroy());
+      return void socket.pause();
     }
+    const connection = new Connection(socket, this, all);
     this.open.set(socket, connection);
-    socket.once('close', () => this.open.delete(socket));
+    this.#ofAddress.set(name, all.add(connection));
+    setImmediate(balance, all); // not at once: node:http begins to read in the next tick
+    socket.once('close', () => {
+      this.open.delete(socket);
+      all.delete(connection);
+      if (all.size === 0) this.#ofAddress.delete(name);
+      else balance(all);
+    });
   }
 
   #countRefused(bound: 'maximum' | 'address'): void {
     this.refused[bound]++;
-    this.#options.onRefused();
+    this.options.onRefused();
   }
 
   /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
   #onBadInput(error: Error & { code?: string }, socket: Socket): void {
-    // The last reply was written in the middle of the packet that cannot be read further: it is on its way.
-    if (this.open.get(socket)?.isOver && error.code !== 'ECONNRESET') return;
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    if (error.code === 'ECONNRESET') return void socket.destroy();
     if (socket.bytesRead === 0) {
       // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.
       return void setImmediate(() => socket.bytesRead === 0 && socket.destroy());
     }
-    this.#break(socket, fromParserError(error));
-  }
-
-  #break(socket: Socket, why: ApiError): void {
-    const connection = this.open.get(socket);
-    connection?.break(why, () => this.#options.refusal(connection, why));
+    this.open.get(socket)?.break(fromParserError(error));
   }
 }
 

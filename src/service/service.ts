@@ -6,10 +6,10 @@ import { Callers } from '../access/callers.ts';
 import type { Limiter } from '../access/limiter.ts';
 import { type Clock, onceAMinute } from '../clock.ts';
 import { NO_BODY, readBody } from '../http/body.ts';
-import type { Turn } from '../http/connection.ts';
+import type { Incoming } from '../http/connection.ts';
 import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { checkMessage, checkTargetAndExpect, header, readTarget, WITHOUT_BODY } from '../http/message.ts';
-import { errorReply, type Reply, rawReply, SAFE } from '../http/reply.ts';
+import { errorReply, type Reply, SAFE } from '../http/reply.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
 import type { HandlerContext } from '../shop/handler.ts';
 import type { Log } from '../store/engine.ts';
@@ -82,9 +82,8 @@ export class Service {
       maxConnections,
       connectionsPerAddress,
       addressOf: trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
-      handle: (turn) => this.#handle(turn),
-      refuse: (turn) => this.#refuse(turn),
-      refusal: ({ socket }, error) => this.#rawRefusal(socket, error),
+      handle: (incoming) => this.#handle(incoming),
+      refusal: (socket, why) => this.#refusal(socket, why),
       onRefused: () => mayWarn() && log.warn(REFUSED, { ...this.#http.refused }),
     });
     this.server = this.#http.server;
@@ -113,7 +112,11 @@ export class Service {
   }
 
   /** The way of every request. A step that refuses throws, and the refusal becomes the reply. */
-  async #answer({ req, res, body, isLate }: Turn, found: Found): Promise<Reply> {
+  async #answer({ req, res, body, isLate, isTooMany }: Incoming, found: Found): Promise<Reply> {
+    if (isTooMany) {
+      found.limits = this.#gate.lookByAddress(req.socket, req); // no database is asked for what is not begun
+      throw TOO_MANY;
+    }
     const method = req.method!;
     const { path, query } = readTarget(req);
     const route = this.#router.find(path);
@@ -146,58 +149,46 @@ export class Service {
     return endpoint.handler({ caller: found.caller!, param, query, idempotencyKey, body: bytes }, parts!.context);
   }
 
-  async #handle(turn: Turn): Promise<void> {
+  async #handle(incoming: Incoming): Promise<Reply> {
     if (this.#parts === undefined && this.#options.waitsToOpen) await this.#opened;
     const found: Found = { id: randomUUID() };
     let reply: Reply;
     try {
-      reply = await this.#answer(turn, found);
+      reply = await this.#answer(incoming, found);
     } catch (error) {
-      reply = this.#refusal(error, found.id);
+      reply = this.#failure(error, found.id);
     }
-    const limits = found.limits ?? (await this.#gate.look(turn.req, this.#parts));
-    this.#send(turn, reply, found, limits);
+    found.limits ??= await this.#gate.look(incoming.req, this.#parts);
+    return this.#complete(reply, found, incoming.req.socket, incoming);
   }
 
-  /** Refuses a request that is one too many on its connection, before anything is known of it. */
-  #refuse(turn: Turn): void {
-    this.#send(turn, TOO_MANY, { id: randomUUID() }, this.#gate.lookByAddress(turn.connection.socket));
-  }
-
-  #send(turn: Turn, reply: Reply, found: Found, limits: HeaderList): void {
-    const own = found.endpoint?.headers ?? [];
-    turn.connection.send(turn, reply, ['X-Request-Id', found.id, ...limits, ...own, ...this.#common, ...reply.headers]);
-    this.#report(turn.connection.socket, found, reply.status, turn);
-  }
-
-  #refusal(error: unknown, requestId: string): Reply {
+  #failure(error: unknown, requestId: string): Reply {
     const known = asApiError(error);
     if (known !== undefined) return errorReply(known);
     this.#options.log.error('internal error', { requestId, error: (error as Error)?.stack ?? error });
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
-  /** The whole reply to what is no request. */
-  #rawRefusal(socket: Socket, error: ApiError): string {
-    const found = { id: randomUUID() };
-    const reply = errorReply(error);
-    this.#report(socket, found, reply.status);
-    return rawReply(reply, ['X-Request-Id', found.id, ...this.#gate.lookByAddress(socket), ...this.#common]);
+  /** The reply to what is no request. */
+  #refusal(socket: Socket, why: ApiError): Reply {
+    return this.#complete(errorReply(why), { id: randomUUID(), limits: this.#gate.lookByAddress(socket) }, socket);
   }
 
-  /** `turn` is missing if no request could be parsed. */
-  #report(socket: Socket, { id, endpoint, caller }: Found, status: number, turn?: Turn): void {
+  /** The reply with all of its headers, which is reported. `incoming` is missing if no request could be parsed. */
+  #complete(reply: Reply, { id, endpoint, caller, limits = [] }: Found, socket: Socket, incoming?: Incoming): Reply {
     const { onReply, clock } = this.#options;
     onReply?.({
       route: endpoint?.name ?? 'other',
-      method: turn?.req.method,
-      target: turn?.req.url,
-      address: () => this.#gate.addressOf(socket, turn?.req),
-      status,
-      ms: turn === undefined ? 0 : clock.now() - turn.receivedAt,
+      method: incoming?.req.method,
+      target: incoming?.req.url,
+      address: () => this.#gate.addressOf(socket, incoming?.req),
+      status: reply.status,
+      ms: incoming === undefined ? 0 : clock.now() - incoming.receivedAt,
       requestId: id,
       keyId: caller?.key.id,
     });
+    const own = endpoint?.headers ?? [];
+    return { ...reply, headers: ['X-Request-Id', id, ...limits, ...own, ...this.#common, ...reply.headers] };
   }
 
   #routerWith(others: readonly PublicEndpoint[]): Router {
@@ -214,7 +205,7 @@ export class Service {
 const REFUSED = 'connections were refused; counts since the start';
 const STARTING = 'the service is starting';
 const STOPPING = 'the service is shutting down';
-const TOO_MANY = errorReply(notNow('too many requests wait on this connection: this one was not begun'));
+const TOO_MANY = notNow('too many requests wait on this connection: this one was not begun');
 
 /** What a key that only reads may ask for. */
 const READING = ['GET', 'HEAD'];
