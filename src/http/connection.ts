@@ -100,9 +100,10 @@ export class Connection {
     this.#replied = this.#serve(this.#newest, this.#replied);
   }
 
-  /** True if no reply is due or under way. */
-  get isIdle(): boolean {
-    return this.#open === 0 && this.socket.writable;
+  /** Ends the connection when no reply is due or under way. */
+  async endWhenIdle(): Promise<void> {
+    for (let replied: unknown; replied !== this.#replied; ) await (replied = this.#replied);
+    this.socket.destroy();
   }
 
   /** `before`: resolves when the replies to the requests before this one have left. */

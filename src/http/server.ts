@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import { balance, Connection, type Handlers } from './connection.ts';
 import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
@@ -20,7 +20,6 @@ const MAX_STILL_MS = 30_000;
  * it would cost its sender the reply. A request in that time gets a refusal.
  */
 const IDLE_GRACE_MS = 300;
-const DRAIN_POLL_MS = 20;
 
 interface Options extends Handlers {
   readonly clock: Clock;
@@ -89,23 +88,21 @@ export class HttpServer {
   async drain(maxMs: number, { leavesQueue = false }: DrainOptions = {}): Promise<void> {
     this.isStopping = true;
     this.#servesLate = leavesQueue;
-    const began = performance.now();
+    const deadline = setTimeout(() => this.open.forEach((_, socket) => void socket.destroy()), maxMs);
     if (!leavesQueue) {
       // To stop listening resets clients that the kernel has connected: these are accepted first, one a turn, until none comes.
       await nextTurn();
+      const began = performance.now();
       const mayAccept = () => performance.now() - began < maxMs / 4;
       for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
     }
-    const poll = setInterval(() => {
-      const ms = performance.now() - began;
-      for (const connection of this.open.values()) {
-        if (ms >= maxMs || (ms >= IDLE_GRACE_MS && connection.isIdle)) connection.socket.destroy();
-      }
-    }, DRAIN_POLL_MS);
     // This close() is net's, and only stops listening. node:http's own would also end idle connections at once, and requests
     // that are on their way would be lost; it has no setting for that.
-    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
-    clearInterval(poll);
+    const closed = new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
+    await sleep(Math.min(IDLE_GRACE_MS, maxMs));
+    for (const connection of this.open.values()) void connection.endWhenIdle();
+    await closed;
+    clearTimeout(deadline);
   }
 
   #take(req: IncomingMessage, res: ServerResponse): void {
