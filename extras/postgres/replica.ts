@@ -4,6 +4,7 @@
  */
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
 import { StoreError } from '../../src/store/model.ts';
+import { VersionError } from '../../src/store/schema.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
@@ -78,7 +79,9 @@ export class Replica {
       if (content === undefined) throw new Error('it is not as it was written');
       this.apply(at, changesIn(content));
     } catch (error) {
-      throw damaged(`batch ${at.batch}: ${(error as Error).message}`);
+      const { message } = error as Error;
+      if (error instanceof VersionError) throw new StoreError('closed', `the database was ${message}`);
+      throw damaged(`batch ${at.batch}: ${message}`);
     }
   }
 

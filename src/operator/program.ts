@@ -2,8 +2,9 @@
 import { fstatSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isSea } from 'node:sea';
-import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
+import { DamagedError, InUseError, NoStoreError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
+import { VersionError } from '../store/schema.ts';
 import { formatNumber, shellWord, visible, visibleInLine, withoutKeys } from '../text.ts';
 
 /** Put in by the build; from the source tree there is neither. */

@@ -16,12 +16,12 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { DamagedError, type Proof, VersionError } from './engine.ts';
+import { DamagedError, type Proof } from './engine.ts';
 import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
-import { integer, object, objectIn, parseExact } from './schema.ts';
+import { integer, object, objectIn, parseExact, unknown, VersionError } from './schema.ts';
 import { type Change, type Changes, contradictionIn, type Snapshot, Tables } from './tables.ts';
 
-/** Another member or another value of a row makes it another format. */
+/** A member that is renamed, removed or takes another value makes it another format. */
 const FORMAT = 5;
 const CUT_OR_RESTORE =
   'Nothing was changed. Restore a backup; docs/formats.md says how to cut the file there if you have none, and what that risks.';
@@ -226,6 +226,6 @@ export const BEFORE_FIRST_RELEASE = 'a version of petstore before 1.0.0, which t
 
 function tableNamed(name: string): TableName {
   const known = TABLE_NAMES.find((one) => one === name);
-  if (known === undefined) throw new Error('it names a table that is unknown');
+  if (known === undefined) throw unknown(`the table ${name}`);
   return known;
 }

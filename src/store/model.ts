@@ -29,7 +29,7 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /**
  * The tables and their columns. A row is kept and written as its JSON; that of the first three is also what clients get.
- * So a member that is added or renamed here is a new format: see `FORMAT` in log-format.ts.
+ * So a member that is renamed here is a new format: see `FORMAT` in log-format.ts.
  */
 export const TABLES = {
   pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),

@@ -4,6 +4,9 @@
  */
 import { type Int64, MAX_INT64, MIN_INT64, parseInt64 } from '../json/int64.ts';
 
+/** Another version has written it: it is not damaged, and stays as it is. */
+export class VersionError extends Error {}
+
 /** A column is the function that reads a value from a caller or from JSON. It throws if that is not one of its own. */
 export type Column<T> = (value: unknown) => T;
 
@@ -72,13 +75,17 @@ export function object<C extends Columns>(columns: C): Column<RowOf<C>> {
         const read = column(given[name]);
         if (read !== undefined) row[name] = read;
       } catch (error) {
-        throw new Error(`${name} ${(error as Error).message}`);
+        throw error instanceof VersionError ? error : new Error(`${name} ${(error as Error).message}`);
       }
     }
-    for (const name in given) if (!Object.hasOwn(columns, name)) throw new Error(`${name} is unknown`);
+    for (const name in given) if (!Object.hasOwn(columns, name)) throw unknown(`the member ${name}`);
     return row as RowOf<C>;
   };
 }
+
+/** What was written is whole, by its checksum: so a name that is unknown is one of a newer version. */
+export const unknown = (what: string) =>
+  new VersionError(`written by a newer version of petstore: ${what} is unknown here`);
 
 export function objectIn(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;

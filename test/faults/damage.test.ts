@@ -163,7 +163,6 @@ describe('a damaged file', () => {
       [{ rows: [pet] }, /must be an object/],
     ];
     const nonsenseRows: [object, RegExp][] = [
-      [{ horses: [] }, /table that is unknown/],
       [{ pets: pet }, /where a list belongs/],
       [{ pets: null }, /where a list belongs/],
       [{ pets: [null] }, /must be an object/],
@@ -171,7 +170,6 @@ describe('a damaged file', () => {
       [{ pets: [{ ...pet, categoryId: '9223372036854775808' }] }, /categoryId must be/],
       [{ pets: [{ ...pet, categoryId: 1e300 }] }, /categoryId must be/],
       [{ pets: [{ ...pet, status: 'lost' }] }, /status must be/],
-      [{ pets: [{ ...pet, color: 'red' }] }, /color is unknown/],
       [{ pets: [{ id: 1 }] }, /name must be/],
       [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets must be an object/],
       [{ pets: ['x'] }, /must be an integer/],

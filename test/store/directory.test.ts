@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
-import { DamagedError, VersionError } from '../../src/store/engine.ts';
+import { DamagedError } from '../../src/store/engine.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
 import { encodeLine } from '../../src/store/log-format.ts';
+import { VersionError } from '../../src/store/schema.ts';
 import { quiet } from '../faults/life.ts';
 
 const options = { clock: systemClock, log: quiet };

@@ -3,8 +3,9 @@
  * store's id. So a lost file and one of another store are noticed, and a directory that once held a store is never taken
  * for an empty one.
  */
-import { DamagedError, type EngineOptions, InUseError, NoStoreError, VersionError } from '../engine.ts';
+import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import { BEFORE_FIRST_RELEASE, decodeLine, encodeLine } from '../log-format.ts';
+import { VersionError } from '../schema.ts';
 import type { Disk } from './disk.ts';
 
 const LOCK = 'LOCK';
