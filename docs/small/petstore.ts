@@ -177,7 +177,7 @@ function read<R extends Rules>(code: string, sent: [string, unknown][], rules: R
 async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
   const { 'content-type': type = '', 'content-encoding': encoding } = req.headers;
   const bytes = Buffer.concat(await req.toArray());
-  const isJson = bytes.length === 0 || /^application\/json *(; *(charset=("?)utf-8\3 *)?)*$/i.test(type);
+  const isJson = bytes.length === 0 || /^application\/json *($|;(?!.*charset=(?!"?utf-8\b)))/i.test(type);
   if (encoding !== undefined || !isJson) {
     throw new Refusal(415, 'unsupported_media_type', 'the body must be plain JSON', { Accept: 'application/json' });
   }
