@@ -36,7 +36,7 @@ export class Bench {
   constructor(settings: Settings) {
     this.settings = settings;
     const rounds = `each server was loaded ${settings.rounds} times for ${ROUND_SECONDS} s, between two of petstore`;
-    this.results = { machine: { ...describeMachine(this.cores), Rounds: rounds }, rows: [], figures: [], notes: [] };
+    this.results = { machine: { ...describeMachine(this.cores), Rounds: rounds }, rows: [], figures: [] };
   }
 
   /** One line that is written over, on a terminal only. */

@@ -1,7 +1,7 @@
 /** `npm run bench`: reads what is wanted, measures it, prints it. Replies are proved right before they are timed. */
 import { parseArgs } from 'node:util';
 import { Bench } from './bench.ts';
-import { measurePaths, measureReplica, PARTS } from './paths.ts';
+import { measurePaths, PARTS } from './paths.ts';
 import { installPeers } from './peers.ts';
 import { measureScale } from './scale.ts';
 import { serveForOthers } from './serve.ts';
@@ -15,12 +15,11 @@ const USAGE = `usage: npm run bench -- [${PARTS.join(' | ')}] [options]
 Without a part: all, in two minutes. A part by itself is measured with more connections, too.
 ${SERVE} runs the service with 100,000 animals and a key without limits, for load generators of your own.
 
-  --peers         also Fastify, Express, json-server, rate-limiter-flexible (installed into bench/, once), node:net,
-                  and SQLite where Node has it
-  --scale         also a million animals: speed, start, memory, compaction
-  --store URL     also the list through one of two replicas on this PostgreSQL database, which must be empty
-  --rounds N      how often each server is loaded, in turn (default 9)
-  --json          the results as JSON`;
+  --peers      also Fastify, Express, json-server and rate-limiter-flexible (installed into bench/, once), and SQLite
+               where Node has it
+  --scale      also a million animals: speed, start, memory
+  --rounds N   how often each server is loaded, in turn (default 9)
+  --json       the results as JSON`;
 
 class UsageError extends Error {}
 
@@ -30,7 +29,6 @@ function readWish(args: string[]) {
   const no = { type: 'boolean', default: false } as const;
   const options = {
     ...{ peers: no, scale: no, json: no, help: { ...no, short: 'h' } },
-    store: { type: 'string' },
     rounds: { type: 'string', default: '9' },
   } as const;
   const { values, positionals: named } = parseArgs({ args, options, allowPositionals: true });
@@ -42,11 +40,10 @@ function readWish(args: string[]) {
   return { ...values, isServe, parts: named.length > 0 ? named : PARTS, rounds, thorough: named.length > 0 };
 }
 
-async function measure(bench: Bench, { parts, peers, scale, store }: Wish): Promise<void> {
+async function measure(bench: Bench, { parts, peers, scale }: Wish): Promise<void> {
   if (peers) await installPeers();
   for (const part of new Set(parts)) await measurePaths(bench, part);
   if (scale) await measureScale(bench);
-  if (store !== undefined) await measureReplica(bench, store);
 }
 
 async function main(args: string[]): Promise<void> {
@@ -62,11 +59,8 @@ async function main(args: string[]): Promise<void> {
     await measure(bench, wish);
   } finally {
     await bench.end();
-    // Also if a later part failed.
-    if (bench.results.rows.length > 0) {
-      console.log(wish.json ? JSON.stringify(bench.results, null, 2) : asText(bench.results));
-    }
   }
+  console.log(wish.json ? JSON.stringify(bench.results, null, 2) : asText(bench.results));
 }
 
 main(process.argv.slice(2)).catch((error: Error & { code?: unknown }) => {

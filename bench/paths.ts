@@ -1,9 +1,10 @@
 /** The paths that are asked for most, each beside bare node:http that sends the same bytes. */
 import { deepStrictEqual } from 'node:assert/strict';
+import { isBuiltin } from 'node:module';
 import type { Bench } from './bench.ts';
 import { contest, type Subject } from './contest.ts';
 import { number, randomIntegers } from './numbers.ts';
-import { availablePeers, PEERS, type Peer, startPeer } from './peers.ts';
+import { PEERS, type Peer, peerCommand } from './peers.ts';
 import { get, post, type Reply, type Request, send, sendAll } from './requests.ts';
 import { type Animal, animal, animals, SERVICE, Store, UNLIMITED } from './service.ts';
 
@@ -16,9 +17,6 @@ const ANIMALS_READ = 1_000;
 /** More replies of bare node:http would not differ, and take time to capture. */
 const CAPTURED = 1_024;
 export const CONNECTIONS = 32;
-/** Enough for the requests that wait to share a take of the database. */
-const CONNECTIONS_OF_REPLICA = 128;
-const REPLICA_ANIMALS = 1_000;
 const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
 
 interface Path {
@@ -31,7 +29,8 @@ interface Path {
   requests: (key: string, keys: readonly string[]) => Request[];
   /** Throws unless the body of the first request's reply is right. */
   check: (body: unknown) => void;
-  peers: Peer[];
+  /** Beside bare node:http, with --peers. */
+  peers?: Peer[];
   isOverLimit?: boolean;
   /** So many keys more are made, for all requests of the run. */
   keys?: number;
@@ -55,7 +54,6 @@ const PATHS: Path[] = [
     name: 'list, one page',
     requests: firstPage,
     check: holdsFirstPage,
-    peers: [PEERS.bare, PEERS.floor],
     crowd: 1_000,
   },
   {
@@ -63,14 +61,13 @@ const PATHS: Path[] = [
     name: 'list, pages at random',
     requests: (key) => offsets.map((after) => get(`/v1/pets?limit=${PAGE}&after=${after}`, key)),
     check: (body) => deepStrictEqual(body, animals(PAGE, offsets[0] + 1)),
-    peers: [PEERS.bare, PEERS.fastify, PEERS.express, PEERS.jsonServer],
+    peers: [PEERS.fastify, PEERS.express, PEERS.jsonServer],
   },
   {
     part: 'list',
     name: 'list, a rare status',
     requests: (key) => offsets.map((after) => get(`/v1/pets?limit=${PAGE}&status=sold&after=${after}`, key)),
     check: (body) => deepStrictEqual(body, soldAfter(offsets[0])),
-    peers: [PEERS.bare],
   },
   {
     part: 'list',
@@ -79,21 +76,19 @@ const PATHS: Path[] = [
     warmUpSeconds: 4,
     requests: (key) => [...new Array(99).fill(firstPage(key)[0]), post('/v1/pets', key, newAnimal(1))],
     check: holdsFirstPage,
-    peers: [PEERS.bare],
   },
   {
     part: 'get',
     name: 'one animal, read before',
     requests: (key) => offsets.slice(0, ANIMALS_READ).map((after) => get(`/v1/pets/${after + 1}`, key)),
     check: (body) => deepStrictEqual(body, animal(offsets[0] + 1)),
-    peers: [PEERS.bare],
   },
   {
     part: 'limit',
     name: '429, over the limit',
     requests: (key) => [get(`/v1/pets?limit=${PAGE}`, key, 429)],
     check: (body) => deepStrictEqual((body as { status: number }).status, 429),
-    peers: [PEERS.bare, PEERS.limiter],
+    peers: [PEERS.limiter],
     isOverLimit: true,
   },
   {
@@ -102,7 +97,7 @@ const PATHS: Path[] = [
     keys: KEYS,
     requests: (_, keys) => Array.from({ length: KEYS }, randomIntegers(KEYS)).map((at) => firstPage(keys[at])[0]),
     check: holdsFirstPage,
-    peers: [PEERS.bare, PEERS.limiter],
+    peers: [PEERS.limiter],
   },
   {
     part: 'create',
@@ -114,7 +109,7 @@ const PATHS: Path[] = [
       deepStrictEqual(rest, newAnimal(0));
       if (!Number.isSafeInteger(id) || id <= ANIMALS) throw new Error(`the new animal has the id ${id}`);
     },
-    peers: [PEERS.bare, PEERS.durable, PEERS.sqlite],
+    peers: isBuiltin('node:sqlite') ? [PEERS.sqlite] : [],
     crowd: 256,
   },
 ];
@@ -136,32 +131,18 @@ export async function measurePaths(bench: Bench, part: string): Promise<void> {
   }
 }
 
-/** The list through the file engine, and through one of two replicas on an empty database. */
-export async function measureReplica(bench: Bench, url: string): Promise<void> {
-  const shop = await openShop(bench);
-  const store = new Store(bench, ['--store', url]);
-  await store.fill(REPLICA_ANIMALS);
-  const requests = firstPage(await store.key());
-  const [server] = [await store.serve(), await store.serve()];
-  await send(server.origin, requests[0]);
-  await contest(bench, { path: 'list through --store', connections: CONNECTIONS_OF_REPLICA }, [
-    { name: SERVICE, server: await shop.store.serve(), file: bench.jsonFile('requests', firstPage(shop.key)) },
-    { name: 'a replica on PostgreSQL', server, file: bench.jsonFile('requests', requests) },
-  ]);
-}
-
 /** The store with ANIMALS, filled once a run, and a key for it. */
 export async function openShop(bench: Bench, limit = UNLIMITED): Promise<{ store: Store; key: string }> {
   const data = await bench.once('store', async () => {
     const directory = bench.file('data');
-    await new Store(bench, ['--data', directory]).fill(ANIMALS);
+    await new Store(bench, directory).fill(ANIMALS);
     return directory;
   });
-  const store = new Store(bench, ['--data', data]);
+  const store = new Store(bench, data);
   return { store, key: await bench.once(`key ${limit}`, () => store.key(limit)) };
 }
 
-/** The service comes first, then those of its peers that are wanted and installed. */
+/** The service comes first, then bare node:http, then its peers if they are wanted. */
 async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
   bench.progress(`${path.name}: starting`);
   const { store, key } = await openShop(bench, path.isOverLimit ? 1 : UNLIMITED);
@@ -172,7 +153,7 @@ async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
   const replies = await sendAll(server.origin, requests.slice(0, CAPTURED));
   checkBody(`${SERVICE}, ${path.name}`, replies[0].body, path.check);
   const subjects: Subject[] = [{ name: SERVICE, server, file: bench.jsonFile('requests', requests) }];
-  for (const peer of availablePeers(bench, path.peers)) {
+  for (const peer of [PEERS.bare, ...(bench.settings.peers ? (path.peers ?? []) : [])]) {
     subjects.push(await startSubject(bench, peer, path.check, requests, replies));
   }
   return subjects;
@@ -186,7 +167,7 @@ async function startSubject(bench: Bench, peer: Peer, check: Path['check'], ours
     animals: () => bench.once('animals', async () => bench.jsonFile('animals', animals(ANIMALS))),
     store: async () => bench.file('store'),
   };
-  const server = await startPeer(bench, peer, [await given[peer.given](), String(ANIMALS)]);
+  const server = await bench.start(peer.name, peerCommand(peer, [await given[peer.given](), String(ANIMALS)]));
   const reply = await send(server.origin, requests[0]);
   checkBody(peer.name, reply.body, check);
   if (peer.given === 'replies') deepStrictEqual(comparable(reply), comparable(replies[0]), `${peer.name}: other bytes`);

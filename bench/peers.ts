@@ -1,9 +1,7 @@
 /** The servers that the service is measured against. Some need packages, installed on demand. */
 import { existsSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Bench } from './bench.ts';
-import { run, type Server } from './processes.ts';
+import { run } from './processes.ts';
 import type { Request } from './requests.ts';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
@@ -14,10 +12,6 @@ const SAME_BYTES = 'all but HTTP: it sends the same bytes';
 export interface Peer {
   name: string;
   file: string;
-  /** Measured even if no peers are wanted. */
-  isBaseline?: boolean;
-  /** Whether this machine has what no installation of packages brings. */
-  isPossible?: () => boolean;
   leavesOut: string;
   /** What it is started with: captured replies, animals, or a file for them and the last id. */
   given: 'replies' | 'animals' | 'store';
@@ -29,14 +23,7 @@ export const PEERS = {
   bare: {
     name: 'bare node:http',
     file: 'bare.mjs',
-    isBaseline: true,
     leavesOut: `${SAME_BYTES}, and parses the body of a POST`,
-    given: 'replies',
-  },
-  floor: {
-    name: 'node:net',
-    file: 'floor.mjs',
-    leavesOut: 'HTTP too: it sends the bytes of one reply for each head, and parses nothing',
     given: 'replies',
   },
   fastify: { name: 'Fastify 5', file: 'fastify.mjs', leavesOut: IN_MEMORY, given: 'animals' },
@@ -57,16 +44,9 @@ export const PEERS = {
       return { ...request, path: `/pets?_start=${query.get('after') ?? 0}&_limit=${query.get('limit')}` };
     },
   },
-  durable: {
-    name: 'smallest durable server',
-    file: 'durable.mjs',
-    leavesOut: 'keys, limits, checks, reads: it parses, batches, one write and fdatasync a batch, and answers',
-    given: 'store',
-  },
   sqlite: {
     name: 'SQLite, group commit',
     file: 'sqlite.mjs',
-    isPossible: () => isBuiltin('node:sqlite'),
     leavesOut: 'keys, limits, checks, ids beyond 2^53, request ids; what came in one turn is one durable transaction',
     given: 'store',
   },
@@ -79,14 +59,5 @@ export async function installPeers(): Promise<void> {
   await run(['npm', 'ci', '--prefix', FOLDER]);
 }
 
-/** Those of the wanted peers that can be measured; that one cannot is noted. */
-export function availablePeers(bench: Bench, wanted: Peer[]): Peer[] {
-  return wanted.filter(({ name, isBaseline, isPossible = () => true }) => {
-    if (!isBaseline && !bench.settings.peers) return false;
-    if (!isPossible()) bench.results.notes.push(`${name} is left out: this machine, or this Node, does not have it.`);
-    return isPossible();
-  });
-}
-
-export const startPeer = (bench: Bench, { name, file }: Peer, args: string[]): Promise<Server> =>
-  bench.start(name, [process.execPath, `${FOLDER}peers/${file}`, ...args]);
+/** What starts it. */
+export const peerCommand = ({ file }: Peer, args: string[]) => [process.execPath, `${FOLDER}peers/${file}`, ...args];

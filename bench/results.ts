@@ -35,5 +35,4 @@ export interface Results {
   machine: Record<string, string>;
   rows: Row[];
   figures: Figure[];
-  notes: string[];
 }

@@ -1,23 +1,18 @@
-/** A million animals beside a thousand, and beside none: pages, start, memory, compaction. */
+/** A million animals beside a thousand, and beside none: pages, start, memory. */
 import { deepStrictEqual } from 'node:assert/strict';
-import { setTimeout as after } from 'node:timers/promises';
 import type { Bench } from './bench.ts';
 import { contest } from './contest.ts';
 import { residentMb } from './machine.ts';
 import { number } from './numbers.ts';
 import { CONNECTIONS, PAGE } from './paths.ts';
 import type { Server } from './processes.ts';
-import { get, post, send } from './requests.ts';
+import { get, send } from './requests.ts';
 import { animals, SERVICE, Store } from './service.ts';
 
 const SMALL = 1_000;
 const LARGE = 1_000_000;
-/** Lasts longer than a compaction of a million. */
-const MIXED = { perSecond: 500, seconds: 20 };
-const COMPACTION_BEGINS_AFTER_MS = 2_000;
 
 interface Shop {
-  store: Store;
   server: Server;
   key: string;
   startSeconds: number;
@@ -46,7 +41,6 @@ export async function measureScale(bench: Bench): Promise<void> {
       { name: `the same at ${number(SMALL)}`, server: small.server, file: requests(small, SMALL) },
     ]);
   }
-  await measureCompaction(bench, large);
   await bench.stopServers();
 }
 
@@ -63,21 +57,5 @@ async function open(bench: Bench, count: number): Promise<Shop> {
   deepStrictEqual(JSON.parse(body), animals(Math.min(PAGE, count)));
   // Memory is compared after the same load, because a server that has just started has not yet used what it will.
   await bench.load(server, { file: bench.jsonFile('requests', [request]), connections: CONNECTIONS, seconds: 2 });
-  return { store, server, key, startSeconds, memoryMb: residentMb(server.pid) };
-}
-
-/** The longest reply of the same mixed load, without a compaction and with one. */
-async function measureCompaction(bench: Bench, { store, server, key }: Shop): Promise<void> {
-  const requests = Array.from({ length: 1_000 }, (_, i) => {
-    if (i % 10 === 0) return post('/v1/pets', key, { name: `Rex ${i}`, categoryId: (i % 9) + 1 });
-    return get(i % 3 === 0 ? `/v1/pets/${i}` : `/v1/pets?limit=${i % 2 === 0 ? 20 : 50}`, key);
-  });
-  const load = { file: bench.jsonFile('requests', requests), connections: CONNECTIONS, ...MIXED };
-  const longest = async () => (await bench.load(server, load)).latency!.max;
-  bench.progress('scale: mixed load, without a compaction and with one');
-  const without = await longest();
-  const compact = after(COMPACTION_BEGINS_AFTER_MS).then(() => store.command('compact'));
-  const [during] = await Promise.all([longest(), compact]);
-  const path = `longest reply in a compaction of ${number(LARGE)}`;
-  bench.results.figures.push({ path, against: 'without one', more: during - without, unit: 'ms' });
+  return { server, key, startSeconds, memoryMb: residentMb(server.pid) };
 }

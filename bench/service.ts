@@ -35,16 +35,15 @@ export function animals(count: number, first = 1): Animal[] {
 
 export class Store {
   readonly #bench: Bench;
-  readonly #place: string[];
+  readonly #directory: string;
 
-  /** `place` has the options that say where it is: by default a new directory. */
-  constructor(bench: Bench, place = ['--data', bench.file('data')]) {
+  constructor(bench: Bench, directory = bench.file('data')) {
     this.#bench = bench;
-    this.#place = place;
+    this.#directory = directory;
   }
 
   async command(...args: string[]): Promise<string> {
-    return run([...(await this.#program()), ...args, ...this.#place]);
+    return run([...(await this.#program()), ...args, '--data', this.#directory]);
   }
 
   async fill(count: number): Promise<void> {
@@ -63,7 +62,7 @@ export class Store {
   /** So many keys without limits, made by the running server through its socket. */
   async keys(count: number): Promise<string[]> {
     const body = JSON.stringify({ plan: 'enterprise', perMinute: UNLIMITED, perDay: UNLIMITED });
-    const socketPath = path.join(this.#place[1], 'admin.sock');
+    const socketPath = path.join(this.#directory, 'admin.sock');
     const request: Request = { method: 'POST', path: '/keys/create', headers: {}, body, status: 200 };
     const keys: string[] = [];
     const makeSome = async () => {
@@ -77,8 +76,8 @@ export class Store {
 
   /** Bans are off: every 429 is the limiter's own. The load is one address with as many connections as it likes. */
   async serve(): Promise<Server> {
-    const options = ['--port', '0', '--ban-after', '0', '--connections-per-address', '10000', ...this.#place];
-    return this.#bench.start(SERVICE, [...(await this.#program()), 'serve', ...options]);
+    const options = ['--port', '0', '--ban-after', '0', '--connections-per-address', '10000'];
+    return this.#bench.start(SERVICE, [...(await this.#program()), 'serve', '--data', this.#directory, ...options]);
   }
 
   async #program(): Promise<string[]> {

@@ -1,14 +1,12 @@
-/** The results as text: the result in words, tables, and where the CPU time of a request goes. */
+/** The results as text: the result in words, and tables. */
 import { LOAD } from './machine.ts';
 import { intervalText, number, type Spread, spreadText } from './numbers.ts';
 import { PEERS } from './peers.ts';
 import type { Results, Row } from './results.ts';
 import { SERVICE } from './service.ts';
 
-const ONE_PAGE = 'list, one page';
 const PAGES = 'list, pages at random';
 const CREATE = 'create, durable';
-const BAR_CHARACTERS = 60;
 
 const LEGEND = `Lists have 20 of 100,000 animals a page; the rare status is that of one in 40. One animal: 1,000 ids at random among them.
 Requests/s: with 32 connections, creates with 64. CPU µs: server CPU time a request.
@@ -47,26 +45,6 @@ export function sentence(results: Results): string {
 }
 
 const holds = (figure: Spread | undefined): boolean => figure?.tooNoisy === false;
-
-/** Whose the CPU time of a list request is, by two servers that do less; empty where the run does not tell. */
-export function shares(results: Results): string {
-  const floor = beside(results, ONE_PAGE, PEERS.floor.name)?.cpu;
-  const bare = beside(results, ONE_PAGE, PEERS.bare.name)?.cpu;
-  const whole = ownRows(results).find(({ path }) => path === ONE_PAGE)?.cpuMicros;
-  if (!floor || !bare || !whole || floor.tooNoisy || bare.tooNoisy) return '';
-  if (floor.median > bare.median || bare.median > 1) return '';
-  const parts = [
-    { name: 'the kernel and node:net', share: floor.median, letter: '░' },
-    { name: 'node:http', share: bare.median - floor.median, letter: '▒' },
-    { name: 'the service', share: 1 - bare.median, letter: '█' },
-  ];
-  const texts = parts.map(({ name, share, letter }) => {
-    return `${letter} ${name} ${number(share * whole.median, 1)} µs (${number(100 * share)} %)`;
-  });
-  const bar = parts.map(({ share, letter }) => letter.repeat(Math.round(share * BAR_CHARACTERS))).join('');
-  const how = `${PEERS.floor.name} that parses nothing takes the first part, and ${PEERS.bare.name} the first two`;
-  return `The CPU time of a request (${ONE_PAGE}): ${texts.join(', ')}; ${how}.\n\n${bar}`;
-}
 
 /** The figures that hold, for the README. */
 function resultTable(results: Results): string {
@@ -122,8 +100,7 @@ function figureTable({ figures }: Results): string {
 /** Of a run with one row or more. */
 export function asText(results: Results): string {
   const parts = [
-    ...[sentence(results), resultTable(results), fullTable(results), LEGEND, shares(results), figureTable(results)],
-    results.notes.map((note) => `- ${note}`).join('\n'),
+    ...[sentence(results), resultTable(results), fullTable(results), LEGEND, figureTable(results)],
     Object.entries(results.machine)
       .map(([name, text]) => `${name}: ${text}`)
       .join('\n'),

@@ -35,12 +35,3 @@ export function readJson(request, give) {
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => give(JSON.parse(Buffer.concat(chunks).toString())));
 }
-
-/** The reply to a request that has added this animal. */
-export function sendCreated(response, animal) {
-  const body = JSON.stringify(animal);
-  const type = 'application/json; charset=utf-8';
-  const length = Buffer.byteLength(body);
-  response.writeHead(201, { 'Content-Type': type, 'Content-Length': length, Location: `/v1/pets/${animal.id}` });
-  response.end(body);
-}

@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
-import { listen, readJson, sendCreated } from './common.mjs';
+import { listen, readJson } from './common.mjs';
 
 const db = new DatabaseSync(process.argv[2]);
 db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -25,6 +25,12 @@ function commitBatch() {
   });
   db.exec('COMMIT');
   for (const [at, { response }] of batch.entries()) sendCreated(response, animals[at]);
+}
+
+function sendCreated(response, animal) {
+  const body = JSON.stringify(animal);
+  const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) };
+  response.writeHead(201, { ...headers, Location: `/v1/pets/${animal.id}` }).end(body);
 }
 
 function create(animal, response) {

@@ -44,14 +44,6 @@ test('it measures the service beside bare node:http with Node alone, and leaves 
   assert.deepEqual(leftFolders(), []);
 });
 
-test('a part that fails leaves what was measured before it', () => {
-  const { status, stdout, stderr } = bench('limit', '--rounds', '2', '--store', 'postgres://127.0.0.1:1/none');
-  assert.equal(status, 1, stderr);
-  assert.match(stdout, /\| 429, over the limit /);
-  assert.match(stderr, /bench: .+127\.0\.0\.1:1/s);
-  assert.deepEqual(leftFolders(), []);
-});
-
 test('it serves for load generators of one’s own, without limits, and ends at ^C, which comes twice', async () => {
   const child = spawn(process.execPath, ['--import', 'tsx', MAIN, 'serve'], {
     env,
