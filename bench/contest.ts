@@ -21,11 +21,10 @@ interface Path {
 }
 
 /** Code is compiled by then, that of the server and, before latency is measured, that of the client. */
-const WARM_UP_SECONDS = 1.2;
+const WARM_UP_SECONDS = 1;
 const PACED_WARM_UP_SECONDS = 0.5;
 /** For latency: the same rate for all. */
-const PACED = { perSecond: 1_000, seconds: 0.4, connections: 32 };
-const PACED_ROUNDS = 9;
+const PACED = { perSecond: 1_000, connections: 32 };
 /** Latency at a rate near to the highest one is that of a queue. */
 const SPARE = 2;
 /** A generator that is busy for longer is what limits the rate. */
@@ -95,8 +94,8 @@ async function latencyOf(bench: Bench, { path, subject, perSecond }: Row, { serv
   bench.progress(`${path}: ${subject} at ${number(PACED.perSecond)} requests a second`);
   await bench.load(server, { file, ...PACED, seconds: PACED_WARM_UP_SECONDS });
   const rounds: Latency[] = [];
-  for (let round = 0; round < PACED_ROUNDS; round++) {
-    rounds.push((await bench.load(server, { file, ...PACED })).latency!);
+  for (let round = 0; round < bench.settings.rounds; round++) {
+    rounds.push((await bench.load(server, { file, ...PACED, seconds: ROUND_SECONDS })).latency!);
   }
   const [p50, p99] = [spread(rounds.map((one) => one.p50)), spread(rounds.map((one) => one.p99))];
   const late = spread(rounds.map((one) => one.late)).median;
