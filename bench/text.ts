@@ -46,21 +46,19 @@ export function sentence(results: Results): string {
 
 const holds = (figure: Spread | undefined): boolean => figure?.tooNoisy === false;
 
-/** The figures that hold, for the README. */
+/** The figures that hold, as they stand in the README. */
 function resultTable(results: Results): string {
   const rows = ownRows(results).map((row) => {
     const cpu = beside(results, row.path, PEERS.bare.name)?.cpu;
-    const { p50, p99 } = row.latency ?? {};
     const cells: [Spread | undefined, string][] = [
       [row.perSecond, rateText(row)],
-      [p50, latencyText(row, 'p50')],
-      [p99, latencyText(row, 'p99')],
+      [row.latency?.p50, latencyText(row, 'p50')],
       [row.cpuMicros, spreadText(row.cpuMicros, 1)],
       [cpu, spreadText(cpu, 2)],
     ];
     return [row.path, ...cells.map(([figure, text]) => (holds(figure) ? text : '–'))];
   });
-  const headings = ['', '>requests/s', '>p50 ms', '>p99 ms', '>CPU µs', `>times ${PEERS.bare.name}, by CPU`];
+  const headings = ['', '>requests/s', '>p50 ms', '>CPU µs', `>times ${PEERS.bare.name}, by CPU`];
   const { Machine: machine, Date: date, [LOAD]: load } = results.machine;
   return `${markdown(headings, rows)}\n\n${machine}; ${date}; ${LOAD.toLowerCase()}: ${load}`;
 }
