@@ -18,7 +18,7 @@ ${SERVE} runs the service with 100,000 animals and a key without limits, for loa
   --peers      also Fastify, Express, json-server and rate-limiter-flexible (installed into bench/, once), and SQLite
                where Node has it
   --scale      also a million animals: speed, start, memory
-  --rounds N   how often each server is loaded, in turn (default 12)
+  --rounds N   how often each server is loaded, in turn (default 9)
   --json       the results as JSON`;
 
 class UsageError extends Error {}
@@ -29,7 +29,7 @@ function readWish(args: string[]) {
   const no = { type: 'boolean', default: false } as const;
   const options = {
     ...{ peers: no, scale: no, json: no, help: { ...no, short: 'h' } },
-    rounds: { type: 'string', default: '12' },
+    rounds: { type: 'string', default: '9' },
   } as const;
   const { values, positionals: named } = parseArgs({ args, options, allowPositionals: true });
   const isServe = named.length === 1 && named[0] === SERVE;
