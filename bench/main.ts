@@ -12,7 +12,7 @@ const SERVE = 'serve';
 const USAGE = `usage: npm run bench -- [${PARTS.join(' | ')}] [options]
        npm run bench -- ${SERVE}
 
-Without a part: all, in two minutes. A part by itself is measured with more connections, too.
+Without a part: all, in some two minutes. A part by itself is measured with more connections, too.
 ${SERVE} runs the service with 100,000 animals and a key without limits, for load generators of your own.
 
   --peers      also Fastify, Express, json-server and rate-limiter-flexible (installed into bench/, once), and SQLite
