@@ -151,8 +151,8 @@ export class Connection {
     const fault = isLast || incoming !== this.#newest ? undefined : this.#fault;
     res.writeHead(reply.status, isLast ? [...reply.headers, ...CLOSE] : [...reply.headers]);
     const content = req.method === 'HEAD' ? '' : reply.body;
-    if (!isLast && fault === undefined) return void res.end(content, 'latin1');
-    if (content.length > 0) res.write(content, 'latin1');
+    if (!isLast && fault === undefined) return void res.end(content);
+    if (content.length > 0) res.write(content);
     else res.flushHeaders();
     // Nobody wants the rest, and to read it would cost others their turn. A 503 is not the client's doing.
     if (!req.complete && reply.status !== 503) this.#endFlood();
@@ -182,7 +182,7 @@ export class Connection {
 
   /** Tells why the input cannot be read any further, behind what was written. */
   #tell(why: ApiError): void {
-    this.socket.write(rawReply(this.#server.options.refusal(this.socket, why)), 'latin1');
+    this.socket.write(rawReply(this.#server.options.refusal(this.socket, why)));
   }
 
   /**

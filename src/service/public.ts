@@ -1,7 +1,7 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/body.ts';
 import { type HeaderList, notNow } from '../http/errors.ts';
-import { bytesReply, emptyReply, errorReply, jsonReply, type Reply } from '../http/reply.ts';
+import { emptyReply, errorReply, jsonReply, type Reply, replyWith } from '../http/reply.ts';
 import type { PublicEndpoint } from './routes.ts';
 
 const HEALTHY = jsonReply(200, '{"status":"ok"}');
@@ -17,7 +17,7 @@ const publicGet = (path: string, answer: () => Reply): PublicEndpoint => ({
 /** A text for everybody. It is made at the first request: a start does not wait for what few people open. */
 export function staticEndpoint(path: string, type: string, make: () => string, headers?: HeaderList): PublicEndpoint {
   let reply: Reply | undefined;
-  const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers);
+  const made = (body: string) => replyWith(200, type, Buffer.from(body), headers);
   return publicGet(path, () => (reply ??= made(make())));
 }
 
