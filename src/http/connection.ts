@@ -95,9 +95,9 @@ export class Connection {
     const body = !isTooMany && hasBody(req) ? new Body(req, () => this.#endFlood()) : undefined;
     // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
     if (body === undefined && !req.readableEnded) req.read();
-    this.#open++;
+    const before = this.#open++ > 0 ? this.#replied : undefined;
     this.#newest = { req, res, body, receivedAt, isLate, isTooMany };
-    this.#replied = this.#serve(this.#newest, this.#replied);
+    this.#replied = this.#serve(this.#newest, before);
   }
 
   /** Ends the connection when no reply is due or under way. */
@@ -107,9 +107,9 @@ export class Connection {
   }
 
   /** `before`: resolves when the replies to the requests before this one have left. */
-  async #serve(incoming: Incoming, before: Promise<void>): Promise<void> {
+  async #serve(incoming: Incoming, before?: Promise<void>): Promise<void> {
     const { socket } = this;
-    await before;
+    if (before !== undefined) await before;
     const isServed = socket.writable;
     if (isServed) {
       const reply = await this.#server.options.handle(incoming);
