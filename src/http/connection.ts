@@ -106,7 +106,7 @@ export class Connection {
     this.socket.destroy();
   }
 
-  /** `before`: resolves when the replies to the requests before this one have left. */
+  /** `before`: resolves when the replies to the requests before this one have left; undefined: none waits. */
   async #serve(incoming: Incoming, before?: Promise<void>): Promise<void> {
     const { socket } = this;
     if (before !== undefined) await before;
