@@ -603,6 +603,16 @@ function writeSoon(): void {
         EVERY_SECOND,
         AT_SIGTERM,
       ],
+      'of no caller with a single request': [
+        ...windowsWritten(WITH_ENDS).map(
+          ([old, text]): Edit => [
+            old,
+            text.replace('  changedCallers.add(caller);', '  if (own[0].used > 0) changedCallers.add(caller);'),
+          ],
+        ),
+        EVERY_SECOND,
+        AT_SIGTERM,
+      ],
       'only the day': [
         ...windowsWritten('windows.set(caller, [{ ...own[0], used: 0 }, ...own.slice(1)]);'),
         EVERY_SECOND,

@@ -259,9 +259,7 @@ async function restartLimits() {
   const replied = now();
   await two();
   await one();
-  await wait(1_200);
-  await two();
-  await wait(2_200); // longer than a second without a request
+  await wait(3_400); // longer than a second without a request
   await one();
   await one();
   await wait(1_250); // a crash may lose what was counted in the second before it
