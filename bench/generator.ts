@@ -47,6 +47,8 @@ export interface Latency {
   p50: number;
   p99: number;
   late: number;
+  /** Of each request. */
+  all: number[];
 }
 
 interface Prepared {
@@ -170,7 +172,8 @@ async function keepPace(all: Connection[], exchange: Exchange, perSecond: number
   }
   await Promise.all(sending);
   if (errors.length > 0) throw errors[0];
-  return { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99), late: quantile(lateness, 0.99) };
+  const [p50, p99] = [quantile(latencies, 0.5), quantile(latencies, 0.99)];
+  return { p50, p99, late: quantile(lateness, 0.99), all: latencies };
 }
 
 /** Lets replies be read, and comes back at `until` or somewhat before. */

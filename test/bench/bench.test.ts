@@ -132,7 +132,7 @@ class SlowingBench extends Bench {
   override async load({ pid: speed }: { pid: number }): Promise<Report> {
     const pace = (1 - this.moment / 90) * (this.moment === 30 ? 0.2 : 1);
     this.moment++;
-    const latency = { p50: 1, p99: 1, late: 0.6 };
+    const latency = { p50: 1, p99: 1, late: 0.6, all: [1] };
     return { requests: speed * pace, seconds: 1, cpuSeconds: 1, busy: 0.5, latency };
   }
 }
@@ -154,6 +154,27 @@ test('what slows all servers down alike, or disturbs one round, moves no ratio',
   );
   assert.deepEqual(others[0].service?.cpu, others[0].service?.throughput);
   assert.ok(own.latency?.isAtMost, 'most of the latency was the delay of the generator');
+});
+
+/** Of five rounds one has a stall. */
+class StallingBench extends Bench {
+  round = 0;
+
+  override async load(): Promise<Report> {
+    const stalled = this.round++ % 5 === 0 ? 50 : 0;
+    const all = Array.from({ length: 200 }, (_, request) => (request < stalled ? 40 : 1));
+    const latency = { p50: 1, p99: stalled > 0 ? 40 : 1, late: 0, all };
+    return { requests: 30_000, seconds: 1, cpuSeconds: 1, busy: 0.5, latency };
+  }
+}
+
+test('a stall in one round of five shows at p99', async () => {
+  const stalling = new StallingBench({ rounds: 10, peers: false, thorough: false });
+  const server = { pid: 1, origin: '', stop: async () => {} };
+  await contest(stalling, { path: 'list', connections: 1 }, [{ name: 'petstore', file: '', server }]);
+  await stalling.end();
+  const [{ latency }] = stalling.results.rows;
+  assert.deepEqual([latency?.p50.median, latency?.p99.median], [1, 40]);
 });
 
 test('the CPU time of a process is that which the process itself reports', {
