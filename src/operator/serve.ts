@@ -25,10 +25,10 @@ const origin = o.text(
   /^(?:\*|https?:\/\/[^*]+)$/,
   (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
 );
-/** It may hold no user: messages and pages repeat it. */
+/** No user, since messages and pages repeat it. No other path: links in replies are `/v1/…`. */
 const baseUrl = o.text(
-  'an http or https address that ends in /v1, such as https://api.example/v1',
-  /^https?:\/\/[^?#@*]+\/v1$/,
+  'an http or https address with the path /v1, such as https://api.example/v1',
+  /^https?:\/\/[^/?#@*]+\/v1$/,
   (text) => URL.canParse(text) && new URL(text).href === text,
 );
 
@@ -55,8 +55,8 @@ export const SERVE = {
   ...BOUND,
   accessLog: o.flag('log a line for every request'),
   metrics: o.optional(o.hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
-  baseUrl: o.optional(baseUrl, 'URL', 'production address in the document, ends in /v1'),
-  stagingBaseUrl: o.optional(baseUrl, 'URL', 'staging address in the document, ends in /v1'),
+  baseUrl: o.optional(baseUrl, 'URL', 'production address in the document, with /v1'),
+  stagingBaseUrl: o.optional(baseUrl, 'URL', 'staging address in the document, with /v1'),
   check: o.flag('say whether a start would succeed; change nothing'),
 };
 type Settings = o.Values<typeof SERVE>;

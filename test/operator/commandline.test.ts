@@ -67,7 +67,13 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],
     metrics: ['9180', '::1:9180', '127.0.0.1:65536', '[zz]:9180'],
-    baseUrl: ['https://api.example', 'https://api.example/v1?x', 'https://x.example/?/v1', 'https://x.example#/v1'],
+    baseUrl: [
+      'https://api.example',
+      'https://api.example/shop/v1',
+      'https://api.example/v1?x',
+      'https://x.example/?/v1',
+      'https://x.example#/v1',
+    ],
     stagingBaseUrl: ['a', 'mailto:a@b.example/v1', 'https:a/v1', 'https://*.a/v1', 'https://a@b/v1', 'https://a/v1 '],
   },
   'keys create': {
