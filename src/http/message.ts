@@ -21,7 +21,7 @@ const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** A header that is sent once, or whose lines node:http joins: all but Set-Cookie, which no client sends. */
+/** For headers whose lines node:http joins if they are repeated. */
 export const header = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined;
 
 /** The path of the target, and what follows its `?`. */
