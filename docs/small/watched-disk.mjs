@@ -42,6 +42,12 @@ function keepsWholeLines(path, length) {
   if (durable !== undefined && durable.size <= length) return; // nobody was told that the rest is there
   real.writeFileSync(record(`rewritten ${basename(String(path))}`), '');
 }
+/** What a power failure would leave of the file with this name. */
+function durableAt(path) {
+  const stat = real.statSync(path, { throwIfNoEntry: false });
+  const recorded = stat && record(String(stat.ino));
+  return recorded && real.existsSync(recorded) ? real.readFileSync(recorded) : Buffer.alloc(0);
+}
 function makeDurable(path, content) {
   const stat = real.statSync(path, { throwIfNoEntry: false });
   if (stat?.isFile()) keep(record(String(stat.ino)), content);
@@ -77,8 +83,9 @@ const MEANINGS = {
     keepsWholeLines(path, 0);
     return {};
   },
-  /** A crash may undo it until the directory is synced, and then what was durable at this name is not. */
+  /** A crash may undo it until the directory is synced: what was durable at this name is left then. */
   rename(from, to) {
+    const before = durableAt(to);
     keepsWholeLines(from, 0);
     if (!real.existsSync(record(String(real.statSync(from).ino)))) keepsWholeLines(to, 0);
     const after = () => {
@@ -86,7 +93,7 @@ const MEANINGS = {
       const recorded = record(String(real.statSync(to).ino));
       if (!real.existsSync(recorded)) return;
       unsure.push({ directory: resolve(dirname(to)), recorded, bytes: real.readFileSync(recorded) });
-      keep(recorded, '');
+      keep(recorded, before);
     };
     return { after };
   },
