@@ -46,7 +46,7 @@ process.env.TEST_BUNDLES = bundles;
 process.execArgv.push(...loader); // the runner starts each process with them
 const events = run({
   files: files.map((file) => resolve(file)), // in this order; `node --test` sorts them by name
-  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 3, // some wait, for a disk or a reply
+  concurrency: { quiet: 1, slow: availableParallelism() }[kind] ?? availableParallelism() + 3, // some wait, for a disk or a reply
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));
