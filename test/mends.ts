@@ -27,10 +27,11 @@ const APPLY = 'function apply({ key, pet, order }: Change): void {';
 const APPLY_ORDER = '  if (order !== undefined) orders.set(order.id, order);';
 
 const WINDOWS_SET = '  windows.set(caller, own);';
+const ADDED = '  changedCallers.add(caller);';
 const WINDOWS_END = 'const left = ({ limit, used }: Window) => limit - used;';
 /** The windows that changed are written by `writeWindows`. */
 const windowsWritten = (applyOne: string): Edit[] => [
-  [WINDOWS_SET, `${WINDOWS_SET}\n  changedCallers.add(caller);`], // first: the text comes twice after the next edits
+  [WINDOWS_SET, `${WINDOWS_SET}\n${ADDED}`], // first: the text comes twice after the next edits
   [CHANGE, CHANGE.replace(' }', '; windows?: [string, Window[]][] }')],
   [APPLY, APPLY.replace(' }', ', windows: changed = [] }')],
   [APPLY_ORDER, `${APPLY_ORDER}\n  for (const [caller, own] of changed) ${applyOne}`],
@@ -594,22 +595,12 @@ function writeSoon(): void {
         [AT_SIGTERM[0], AT_SIGTERM[1].replace('  process.exit();\n', '')],
       ],
       'of the callers only the last': [
-        ...windowsWritten(WITH_ENDS).map(
-          ([old, text]): Edit => [
-            old,
-            text.replace('  changedCallers.add(caller);', '  changedCallers.clear();\n  changedCallers.add(caller);'),
-          ],
-        ),
+        ...edited([[ADDED, `  changedCallers.clear();\n${ADDED}`]], windowsWritten(WITH_ENDS)),
         EVERY_SECOND,
         AT_SIGTERM,
       ],
       'of no caller with a single request': [
-        ...windowsWritten(WITH_ENDS).map(
-          ([old, text]): Edit => [
-            old,
-            text.replace('  changedCallers.add(caller);', '  if (own[0].used > 0) changedCallers.add(caller);'),
-          ],
-        ),
+        ...edited([[ADDED, `  if (own[0].used > 0)${ADDED}`]], windowsWritten(WITH_ENDS)),
         EVERY_SECOND,
         AT_SIGTERM,
       ],
