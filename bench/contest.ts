@@ -97,7 +97,7 @@ async function latencyOf(bench: Bench, { path, subject, perSecond }: Row, { serv
   for (let round = 0; round < bench.settings.rounds; round++) {
     rounds.push((await bench.load(server, { file, ...PACED, seconds: ROUND_SECONDS })).latency!);
   }
-  const p50 = spread(rounds.map((one) => one.p50));
+  const p50 = spread(rounds.map(({ all }) => quantile(all, 0.5)));
   const all = rounds.flatMap((one) => one.all);
   const p99 = spread([quantile(all, 0.99)]); // of all rounds together: a median would hide a stall in one of them
   const late = spread(rounds.map((one) => one.late)).median;

@@ -42,13 +42,12 @@ export interface Report {
   latency?: Latency;
 }
 
-/** In ms. `late`: how late the generator itself was at p99, which is part of the others. */
+/** In ms. */
 export interface Latency {
-  p50: number;
-  p99: number;
-  late: number;
   /** Of each request. */
   all: number[];
+  /** How late the generator itself was at p99, which is part of it. */
+  late: number;
 }
 
 interface Prepared {
@@ -172,8 +171,7 @@ async function keepPace(all: Connection[], exchange: Exchange, perSecond: number
   }
   await Promise.all(sending);
   if (errors.length > 0) throw errors[0];
-  const [p50, p99] = [quantile(latencies, 0.5), quantile(latencies, 0.99)];
-  return { p50, p99, late: quantile(lateness, 0.99), all: latencies };
+  return { all: latencies, late: quantile(lateness, 0.99) };
 }
 
 /** Lets replies be read, and comes back at `until` or somewhat before. */
