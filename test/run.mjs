@@ -14,6 +14,8 @@ import report from './reporter.mjs';
 
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
 const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
+/** Files: slow ones start processes of their own; of the others some wait, for a disk or a reply. */
+const MAX_AT_ONCE = { slow: availableParallelism(), quiet: 1, undefined: availableParallelism() + 3 };
 
 /** What takes longest begins first, so that none runs alone at the end. */
 const LONGEST = [
@@ -46,7 +48,7 @@ process.env.TEST_BUNDLES = bundles;
 process.execArgv.push(...loader); // the runner starts each process with them
 const events = run({
   files: files.map((file) => resolve(file)), // in this order; `node --test` sorts them by name
-  concurrency: { quiet: 1, slow: availableParallelism() }[kind] ?? availableParallelism() + 3, // some wait, for a disk or a reply
+  concurrency: MAX_AT_ONCE[kind],
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));
