@@ -181,7 +181,8 @@ function readWords(options: Options, args: string[]): Record<string, string> {
     const { rawName, value } = token;
     const found = named.find(({ flag }) => flag === rawName);
     if (found === undefined) {
-      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, named.map(({ flag }) => flag))}`); // biome-ignore format: one sentence
+      const flags = named.map(({ flag }) => flag);
+      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, flags)}`);
     }
     const { name, option } = found;
     const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
