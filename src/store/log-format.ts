@@ -18,7 +18,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof } from './engine.ts';
 import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
-import { integer, object, objectIn, parseExact, unknown, VersionError } from './schema.ts';
+import { integer, object, objectIn, ofNewerVersion, parseExact, VersionError } from './schema.ts';
 import { type Change, type Changes, contradictionIn, type Snapshot, Tables } from './tables.ts';
 
 /** A member that is renamed, removed or takes another value makes it another format. */
@@ -226,6 +226,6 @@ export const BEFORE_FIRST_RELEASE = 'a version of petstore before 1.0.0, which t
 
 function tableNamed(name: string): TableName {
   const known = TABLE_NAMES.find((one) => one === name);
-  if (known === undefined) throw unknown(`the table ${name}`);
+  if (known === undefined) throw ofNewerVersion(`the table ${name}`);
   return known;
 }

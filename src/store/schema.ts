@@ -78,13 +78,13 @@ export function object<C extends Columns>(columns: C): Column<RowOf<C>> {
         throw error instanceof VersionError ? error : new Error(`${name} ${(error as Error).message}`);
       }
     }
-    for (const name in given) if (!Object.hasOwn(columns, name)) throw unknown(`the member ${name}`);
+    for (const name in given) if (!Object.hasOwn(columns, name)) throw ofNewerVersion(`the member ${name}`);
     return row as RowOf<C>;
   };
 }
 
 /** What was written is whole, by its checksum: so a name that is unknown is one of a newer version. */
-export const unknown = (what: string) =>
+export const ofNewerVersion = (what: string) =>
   new VersionError(`written by a newer version of petstore: ${what} is unknown here`);
 
 export function objectIn(value: unknown): Record<string, unknown> {
