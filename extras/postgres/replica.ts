@@ -35,7 +35,8 @@ export class Replica {
   async load(): Promise<string> {
     const { store, at, tables } = await withSession(this.#address, readAll);
     if (at.batch <= this.at.batch) return store; // writes have gone on meanwhile
-    this.tables.replaceBy(tables);
+    tables.now = this.tables.now;
+    Object.assign(this.tables, tables);
     this.at = at;
     return store;
   }

@@ -140,7 +140,7 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
   const load = (line: Record<string, unknown>, bytes: Buffer) => {
     if (header === undefined) {
       header = headerIn(line);
-      tables.begin(lastIdsIn(line.lastIds));
+      tables.lastIds = lastIdsIn(line.lastIds);
     } else if (hasAllRows) {
       const batch = header.batch + 1;
       if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);

@@ -7,16 +7,14 @@ import {
   COUNTED,
   type Counted,
   type Id,
-  type Order,
   type Page,
   type Replay,
   type Row,
-  type Rows,
-  schemaOf,
   TABLE_NAMES,
   TABLES,
   type TableName,
 } from './model.ts';
+import type { Schema } from './schema.ts';
 import { SortedTexts } from './sorted.ts';
 
 /** A row as it now is, and its JSON; neither, if it is removed. */
@@ -38,29 +36,23 @@ export interface Snapshot {
 /** The length of a row in a file. */
 export const bytesOf = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text) + 1);
 
-/** What `Tables` needs of every table. */
-interface AnyTable {
-  readonly size: number;
-  texts(): string[];
-  /** Puts the row, or removes it. Returns the text that was there before. */
-  set(change: Change): string | undefined;
-}
-
 const statusOf = (row: object | undefined): unknown => (row as { status?: unknown } | undefined)?.status;
 
 /** Rows can also be found by other values than their ids, each of which belongs to one row at most. */
-export class Table<R extends Row, V = never> {
+export class Table<R extends Row> {
+  readonly name: TableName;
+  readonly schema: Schema<R>;
+  readonly valuesOf: (row: R) => readonly unknown[];
   /** The highest id that was ever given. */
   lastId = 0;
-  readonly valuesOf: (row: R) => readonly V[];
-  readonly #parse: (text: string) => R;
   readonly #rows = new SortedTexts<R['id']>();
   /** The same texts by status: so the page of a rare status is found as quickly as any other. */
   readonly #byStatus = new Map<unknown, SortedTexts<R['id']>>();
-  readonly #byValue = new Map<V, R>();
+  readonly #byValue = new Map<unknown, R>();
 
-  constructor(name: TableName, valuesOf: (row: R) => readonly V[] = () => []) {
-    this.#parse = schemaOf(name).parse as (text: string) => R;
+  constructor(name: TableName, schema: Schema<R>, valuesOf: (row: R) => readonly unknown[] = () => []) {
+    this.name = name;
+    this.schema = schema;
     this.valuesOf = valuesOf;
   }
 
@@ -70,7 +62,7 @@ export class Table<R extends Row, V = never> {
 
   get(id: R['id']): R | undefined {
     const text = this.#rows.get(id);
-    return text === undefined ? undefined : this.#parse(text);
+    return text === undefined ? undefined : this.schema.parse(text);
   }
 
   /** The row as JSON. */
@@ -79,7 +71,7 @@ export class Table<R extends Row, V = never> {
   }
 
   /** Costs no parsing: a key is looked up with every request. The same object until the row is put again. */
-  find(value: V): R | undefined {
+  find(value: unknown): R | undefined {
     return this.#byValue.get(value);
   }
 
@@ -95,13 +87,14 @@ export class Table<R extends Row, V = never> {
 
   /** All rows as they are now. */
   *all(): Generator<R> {
-    for (const text of this.texts()) yield this.#parse(text);
+    for (const text of this.texts()) yield this.schema.parse(text);
   }
 
+  /** Puts the row, or removes it. Returns the text that was there before. */
   set({ id, row, text }: Change<R>): string | undefined {
     const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
     const before = isNew ? undefined : this.#rows.get(id);
-    if (before !== undefined) this.#removeFromIndexes(this.#parse(before), row);
+    if (before !== undefined) this.#removeFromIndexes(this.schema.parse(before), row);
     if (row === undefined || text === undefined) this.#rows.delete(id);
     else this.#add(row, text);
     if (typeof id === 'number' && id > this.lastId) this.lastId = id;
@@ -127,103 +120,89 @@ export class Table<R extends Row, V = never> {
 
 const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => now - at >= DAY_MS;
 
-interface KeptReplay {
-  readonly text: string;
-  readonly keyId: number;
-  readonly at: number;
-}
-
 /**
- * The replays of Idempotency-Keys, in the order in which they were put. A replay that is 24 hours old counts as absent at
- * once, and leaves memory with a later batch. The log does not say so: whoever reads it sees that the replay has ended.
+ * The replays of Idempotency-Keys. A replay that is 24 hours old counts as absent at once, and leaves memory with a later
+ * batch. The log does not say so: whoever reads it sees that the replay has ended.
  */
-export class Replays {
-  readonly #kept = new Map<Id, KeptReplay>();
-  readonly #byKeyId = new Map<number, Map<Id, KeptReplay>>();
+export class Replays extends Table<Replay> {
+  /** In the order in which they were put. */
+  readonly #queue = new Map<Id, Pick<Replay, 'keyId' | 'at'>>();
+  readonly #idsOfKeys = new Map<number, Set<Id>>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
+    super('replays', TABLES.replays);
     this.#now = now;
   }
 
-  /** With those that have ended since the last batch. */
-  get size(): number {
-    return this.#kept.size;
-  }
-
-  text(id: Id): string | undefined {
-    return this.#kept.get(id)?.text;
-  }
-
-  get(id: Id): Replay | undefined {
-    const kept = this.#kept.get(id);
-    return kept && !hasEnded(kept, this.#now()) ? TABLES.replays.parse(kept.text) : undefined;
+  override get(id: Id): Replay | undefined {
+    const replay = super.get(id as string);
+    return replay && !hasEnded(replay, this.#now()) ? replay : undefined;
   }
 
   /** How many an API key has, and the moment of its oldest. */
   ofKey(keyId: number): { size: number; oldestAt: number | undefined } {
-    const kept = this.#keptOf(keyId);
-    const [oldest] = kept.values();
-    return { size: kept.size, oldestAt: oldest?.at };
+    const ids = this.#idsOf(keyId);
+    const [oldest] = ids;
+    return { size: ids.size, oldestAt: this.#queue.get(oldest)?.at };
   }
 
   /** The JSON of those that have not ended, by their moments, which is the order in which they are read again. */
-  texts(): string[] {
+  override texts(): string[] {
     const now = this.#now();
-    const live = [...this.#kept].filter(([, kept]) => !hasEnded(kept, now));
-    return live
+    return [...this.#queue]
+      .filter(([, replay]) => !hasEnded(replay, now))
       .sort(([id, { at }], [other, next]) => at - next.at || (id < other ? -1 : 1))
-      .map(([, { text }]) => text);
+      .map(([id]) => this.text(id as string)!);
   }
 
-  set({ id, row, text }: Change<Replay>): string | undefined {
-    const before = this.#kept.get(id);
+  override set(change: Change<Replay>): string | undefined {
+    const { id, row } = change;
+    const before = this.#queue.get(id);
     if (before !== undefined) {
-      this.#kept.delete(id); // so that an Idempotency-Key that is used again goes to the end
-      this.#keptOf(before.keyId).delete(id);
+      this.#queue.delete(id); // so that an Idempotency-Key that is used again goes to the end
+      this.#idsOf(before.keyId).delete(id);
     }
-    if (row !== undefined && text !== undefined) {
-      const { keyId, at } = row;
-      const kept = { text, keyId, at };
-      this.#kept.set(id, kept);
-      this.#keptOf(keyId).set(id, kept);
+    if (row !== undefined) {
+      this.#queue.set(id, { keyId: row.keyId, at: row.at });
+      this.#idsOf(row.keyId).add(id);
     }
-    return before?.text;
+    return super.set(change);
   }
 
   /** The ids of those at the front that have ended. */
   *ended(): Generator<Id> {
     const now = this.#now();
-    for (const [id, kept] of this.#kept) {
-      if (!hasEnded(kept, now)) return;
+    for (const [id, replay] of this.#queue) {
+      if (!hasEnded(replay, now)) return;
       yield id;
     }
   }
 
-  #keptOf(keyId: number): Map<Id, KeptReplay> {
-    const kept = this.#byKeyId.get(keyId) ?? new Map<Id, KeptReplay>();
-    this.#byKeyId.set(keyId, kept);
-    return kept;
+  #idsOf(keyId: number): Set<Id> {
+    const ids = this.#idsOfKeys.get(keyId) ?? new Set<Id>();
+    this.#idsOfKeys.set(keyId, ids);
+    return ids;
   }
 }
 
 export class Tables {
-  pets = new Table<Rows['pets']>('pets');
+  readonly pets = new Table('pets', TABLES.pets);
   /** `find`: the placed order of an animal. */
-  orders = new Table<Order, number>('orders', ({ status, petId }) => (status === 'placed' ? [petId] : []));
-  categories = new Table<Rows['categories']>('categories');
+  readonly orders = new Table('orders', TABLES.orders, ({ status, petId }) => (status === 'placed' ? [petId] : []));
+  readonly categories = new Table('categories', TABLES.categories);
   /** `find`: by the digest of a secret. */
-  keys = new Table<Rows['keys'], string>('keys', ({ secrets }) => secrets.map(({ digest }) => digest));
-  replays = new Replays(() => this.now());
-  usage = new Table<Rows['usage']>('usage');
+  readonly keys = new Table('keys', TABLES.keys, ({ secrets }) => secrets.map(({ digest }) => digest));
+  readonly replays = new Replays(() => this.now());
+  readonly usage = new Table('usage', TABLES.usage);
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
   now: () => number = () => 0;
 
   /** For code that handles all tables alike. */
-  of(name: TableName): AnyTable {
-    return this[name] as AnyTable;
+  of(name: TableName): Pick<Table<Row>, 'size' | 'texts' | 'set'> {
+    return this[name];
   }
 
   /** Applies a durable batch at once: nobody reads half of it. */
@@ -236,18 +215,6 @@ export class Tables {
     for (const id of this.replays.ended()) this.#set('replays', { id });
   }
 
-  /** A file begins: the ids up to these were given. */
-  begin(lastIds: Snapshot['lastIds']): void {
-    for (const name of COUNTED) this[name].lastId = lastIds[name];
-  }
-
-  /** Takes the rows of other tables in place of these. The others are not used any more. */
-  replaceBy(other: Tables): void {
-    other.now = () => this.now();
-    const { pets, orders, categories, keys, replays, usage, bytes } = other;
-    Object.assign(this, { pets, orders, categories, keys, replays, usage, bytes });
-  }
-
   snapshot(): Snapshot {
     const texts = TABLE_NAMES.map((name) => [name, this.of(name).texts()] as const);
     return { lastIds: this.lastIds, texts: Object.fromEntries(texts) as Record<TableName, string[]> };
@@ -255,6 +222,10 @@ export class Tables {
 
   get lastIds(): Record<Counted, number> {
     return { pets: this.pets.lastId, orders: this.orders.lastId, keys: this.keys.lastId };
+  }
+
+  set lastIds(given: Record<Counted, number>) {
+    for (const name of COUNTED) this[name].lastId = given[name];
   }
 
   #set(name: TableName, change: Change): void {

@@ -1,10 +1,9 @@
 /**
- * The rows as they will be when a batch is durable. Its transactions run one after the other. Each has its own changes,
- * over those of the batch so far, over the rows of the tables; when it ends, they become the batch's. One that throws has
- * changed nothing: its changes are forgotten with it.
+ * The rows as they will be when a batch is durable. Its transactions run one after the other. Each has changes of its own
+ * over those of the batch so far, which lie over the rows of the tables; when it ends, they become the batch's. One that
+ * throws has changed nothing: its changes are forgotten with it.
  */
-import { type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
-import type { Schema } from './schema.ts';
+import { type Row, type Rows, StoreError, type TableName, type Transaction } from './model.ts';
 import { bytesOf, type Change, type Changes, type Table, type Tables } from './tables.ts';
 
 /**
@@ -13,13 +12,25 @@ import { bytesOf, type Change, type Changes, type Table, type Tables } from './t
  */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
+type TableDrafts = { readonly [T in TableName]: TableDraft<Rows[T]> };
+/** What a draft lies over: the table, or the draft of the batch. */
+type Below<R extends Row> = Pick<Table<R>, 'lastId' | 'get' | 'text' | 'find'> & { set(change: Change<R>): unknown };
+
+const draftsOver = (tables: Tables, below: { readonly [T in TableName]: Below<Rows[T]> } = tables): TableDrafts => ({
+  pets: new TableDraft(tables.pets, below.pets),
+  orders: new TableDraft(tables.orders, below.orders),
+  categories: new TableDraft(tables.categories, below.categories),
+  keys: new TableDraft(tables.keys, below.keys),
+  replays: new TableDraft(tables.replays, below.replays),
+  usage: new TableDraft(tables.usage, below.usage),
+});
+
 export class Draft {
   /** The bytes of all rows that were put, as JSON. */
   bytes = 0;
   /** The bytes by which the rows have become more. */
   #growth = 0;
-  readonly #drafts: readonly TableDraft<Row>[];
-  readonly #tx: Transaction;
+  readonly #batch: TableDrafts;
   readonly #tables: Tables;
   readonly #maxBytes: number;
 
@@ -27,138 +38,118 @@ export class Draft {
   constructor(tables: Tables, maxBytes = Number.POSITIVE_INFINITY) {
     this.#tables = tables;
     this.#maxBytes = maxBytes;
-    this.#drafts = TABLE_NAMES.map((name) => new TableDraft(name, tables[name] as unknown as Table<Row, unknown>));
-    this.#tx = Object.fromEntries(this.#drafts.map((draft) => [draft.name, draft])) as unknown as Transaction;
+    this.#batch = draftsOver(tables);
   }
 
   /** Runs the work. If it throws, or there is no room for what it has put, its changes are forgotten. */
   run<T>(work: (tx: Transaction) => T): T {
-    try {
-      const result = work(this.#tx);
-      if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-      const { bytes, growth, mayPass } = this.#sizes();
-      if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      if (growth > 0 && !mayPass && this.#tables.bytes + this.#growth + growth > this.#maxBytes) {
-        const mb = Math.floor(this.#maxBytes / 2 ** 20);
-        throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
-      }
-      for (const draft of this.#drafts) draft.keep();
-      this.bytes += bytes;
-      this.#growth += growth;
-      return result;
-    } finally {
-      for (const draft of this.#drafts) draft.forget();
+    const own = draftsOver(this.#tables, this.#batch);
+    const result = work(own);
+    if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
+    const { bytes, growth, mayPass } = sizesOf(own);
+    if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
+    if (growth > 0 && !mayPass && this.#tables.bytes + this.#growth + growth > this.#maxBytes) {
+      const mb = Math.floor(this.#maxBytes / 2 ** 20);
+      throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
     }
+    for (const draft of Object.values(own)) draft.keep();
+    this.bytes += bytes;
+    this.#growth += growth;
+    return result;
   }
 
   get changes(): Changes {
-    const changed = this.#drafts.filter(({ rows }) => rows.size > 0);
-    return changed.map(({ name, rows }) => ({ name, rows: [...rows.values()] }));
-  }
-
-  /**
-   * What the transaction has put, and by how much the rows become more (less, if some become shorter or are removed). A
-   * full store refuses what makes it grow: a new row, or one that becomes longer. `mayPass`: it still takes the change of
-   * an order or a key, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
-   */
-  #sizes() {
-    let [bytes, growth, mayPass] = [0, 0, false];
-    for (const draft of this.#drafts) {
-      for (const { id, text } of draft.own.values()) {
-        const [before, now] = [draft.bytesBefore(id), bytesOf(text)];
-        bytes += now;
-        if (draft.name !== 'usage') growth += now - before;
-        if (before > 0 && (draft.name === 'orders' || draft.name === 'keys')) mayPass = true;
-      }
-    }
-    return { bytes, growth, mayPass };
+    const changed = Object.values(this.#batch).filter(({ changes }) => changes.size > 0);
+    return changed.map(({ table, changes }) => ({ name: table.name, rows: [...changes.values()] }));
   }
 }
 
-/** One table, as a transaction sees and changes it. */
-export class TableDraft<R extends Row> {
-  readonly name: TableName;
-  /** What the transactions before this one in the batch have changed. */
-  readonly rows = new Map<R['id'], Change<R>>();
-  /** What this transaction has changed. */
-  readonly own = new Map<R['id'], Change<R>>();
-  readonly #table: Table<R, unknown>;
-  readonly #schema: Schema<R>;
-  #lastId: number;
-  #keptLastId: number;
+/**
+ * What a transaction has put, and by how much the rows become more (less, if some become shorter or are removed). A full
+ * store refuses what makes it grow: a new row, or one that becomes longer. `mayPass`: it still takes the change of an
+ * order or a key, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
+ */
+function sizesOf(drafts: TableDrafts) {
+  let [bytes, growth, mayPass] = [0, 0, false];
+  for (const draft of Object.values(drafts)) {
+    for (const [before, now] of draft.sizes()) {
+      bytes += now;
+      if (draft !== drafts.usage) growth += now - before;
+      if (before > 0 && (draft === drafts.orders || draft === drafts.keys)) mayPass = true;
+    }
+  }
+  return { bytes, growth, mayPass };
+}
 
-  constructor(name: TableName, table: Table<R, unknown>) {
-    this.name = name;
-    this.#table = table;
-    this.#schema = schemaOf(name) as unknown as Schema<R>;
-    this.#lastId = this.#keptLastId = table.lastId;
+/** One table, as a transaction or the batch so far leaves it. */
+export class TableDraft<R extends Row> {
+  readonly table: Table<R>;
+  readonly changes = new Map<R['id'], Change<R>>();
+  lastId: number;
+  readonly #below: Below<R>;
+
+  constructor(table: Table<R>, below: Below<R>) {
+    this.table = table;
+    this.lastId = below.lastId;
+    this.#below = below;
   }
 
   get(id: R['id']): R | undefined {
-    const change = this.#changed(id);
-    return change === undefined ? this.#table.get(id) : change.row;
+    const change = this.changes.get(id);
+    return change === undefined ? this.#below.get(id) : change.row;
   }
 
   /** The row as JSON. */
   text(id: R['id']): string | undefined {
-    const change = this.#changed(id);
-    return change === undefined ? this.#table.text(id) : change.text;
+    const change = this.changes.get(id);
+    return change === undefined ? this.#below.text(id) : change.text;
   }
 
   /** As `Table.find`. Looks at all rows that the batch has changed: 80 ms for a full queue that all put and look. */
   find(value: unknown): R | undefined {
-    for (const id of [...this.own.keys(), ...this.rows.keys()]) {
-      const row = this.#changed(id)?.row;
-      if (row !== undefined && this.#table.valuesOf(row).includes(value)) return row;
+    for (const { row } of this.changes.values()) {
+      if (row !== undefined && this.table.valuesOf(row).includes(value)) return row;
     }
-    const durable = this.#table.find(value);
-    return durable === undefined || this.#changed(durable.id) !== undefined ? undefined : durable;
+    const found = this.#below.find(value);
+    return found === undefined || this.changes.has(found.id) ? undefined : found;
   }
 
   /** The rows that the batch has put, which the reads do not show yet. */
   undurable(): R[] {
-    return [...this.rows.values(), ...this.own.values()].flatMap(({ row }) => row ?? []);
+    const before = this.#below instanceof TableDraft ? this.#below.undurable() : [];
+    return [...before, ...[...this.changes.values()].flatMap(({ row }) => row ?? [])];
   }
 
   /** Returns the row as JSON. */
   put(given: R): string {
-    const row = this.#schema.read(given);
-    const text = this.#schema.json(row);
-    this.own.set(row.id, { id: row.id, row, text });
+    const row = this.table.schema.read(given);
+    const text = this.table.schema.json(row);
+    this.set({ id: row.id, row, text });
     return text;
   }
 
   /** Puts a row with the next id, and returns it. */
   add(given: Omit<R, 'id'>): R {
-    this.put({ id: this.#lastId + 1, ...given } as R); // `id` first: with it last, V8 takes ten times as long
-    this.#lastId++;
-    return this.get(this.#lastId)!;
+    this.put({ id: this.lastId + 1, ...given } as R); // `id` first: with it last, V8 takes ten times as long
+    return this.get(this.lastId)!;
   }
 
   delete(id: R['id']): void {
-    if (this.text(id) !== undefined) this.own.set(id, { id });
-  }
-
-  /** The length of the row before this transaction. */
-  bytesBefore(id: R['id']): number {
-    const kept = this.rows.get(id);
-    return bytesOf(kept === undefined ? this.#table.text(id) : kept.text);
+    if (this.text(id) !== undefined) this.set({ id });
   }
 
   /** The transaction has ended well: the next ones see what it has changed. */
   keep(): void {
-    for (const [id, change] of this.own) this.rows.set(id, change);
-    this.#keptLastId = this.#lastId;
+    for (const change of this.changes.values()) this.#below.set(change);
   }
 
-  /** What was not kept is gone. */
-  forget(): void {
-    if (this.own.size > 0) this.own.clear(); // to clear an empty Map is not free
-    this.#lastId = this.#keptLastId;
+  /** The length of each row that was changed, before and now. */
+  sizes(): [before: number, now: number][] {
+    return [...this.changes.values()].map(({ id, text }) => [bytesOf(this.#below.text(id)), bytesOf(text)]);
   }
 
-  /** Undefined: the batch has not changed it. */
-  #changed(id: R['id']): Change<R> | undefined {
-    return this.own.get(id) ?? this.rows.get(id);
+  set(change: Change<R>): void {
+    this.changes.set(change.id, change);
+    if (typeof change.id === 'number' && change.id > this.lastId) this.lastId = change.id;
   }
 }
