@@ -32,24 +32,34 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
  * So a member that is renamed here is a new format: see `FORMAT` in log-format.ts.
  */
 export const TABLES = {
-  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
-  orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: text(24, RFC_3339) }),
+  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }, { statusOf: ({ status }) => status }),
+  orders: table(
+    { id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: text(24, RFC_3339) },
+    {
+      statusOf: ({ status }) => status,
+      /** Its animal finds a placed order. */
+      valuesOf: ({ status, petId }) => (status === 'placed' ? [petId] : []),
+    },
+  ),
   categories: table({ id: int64, name }),
   /** API keys. Outside the store the id 7 is written `k7`. */
-  keys: table({
-    id,
-    name,
-    plan: oneOf(PLANS),
-    perMinute: limit,
-    perDay: limit,
-    environment: oneOf(ENVIRONMENTS),
-    /** True: it may read, and nothing else. */
-    readOnly: optional(boolean),
-    createdAt: moment,
-    /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
-    secrets: listOf(object({ digest: text(64), endsAt: optional(moment) })),
-    revokedAt: optional(moment),
-  }),
+  keys: table(
+    {
+      id,
+      name,
+      plan: oneOf(PLANS),
+      perMinute: limit,
+      perDay: limit,
+      environment: oneOf(ENVIRONMENTS),
+      /** True: it may read, and nothing else. */
+      readOnly: optional(boolean),
+      createdAt: moment,
+      /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
+      secrets: listOf(object({ digest: text(64), endsAt: optional(moment) })),
+      revokedAt: optional(moment),
+    },
+    { valuesOf: ({ secrets }) => secrets.map(({ digest }) => digest) },
+  ),
   /**
    * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`.
    * `keyId`: of the API key, or 0 for a command of the operator. `digest`: of the request, since the same
@@ -114,8 +124,6 @@ export type Transaction = {
 type WriteMethod = 'get' | 'text' | 'find' | 'put' | 'delete' | 'undurable';
 
 export interface Store {
-  /** A random text, made with the store. */
-  readonly id: string;
   readonly read: Reads;
   /**
    * Makes all changes of the work, or none if it throws. Resolves with its result when the changes are durable; rejects

@@ -92,7 +92,14 @@ export function objectIn(value: unknown): Record<string, unknown> {
   return wrong('an object');
 }
 
-export interface Schema<R> {
+export interface Indexes<R> {
+  /** Other values than its id by which a row is found. Each belongs to one row at most. */
+  readonly valuesOf: (row: R) => readonly unknown[];
+  /** By which lists are filtered. */
+  readonly statusOf: (row: R) => string | undefined;
+}
+
+export interface Schema<R> extends Indexes<R> {
   readonly read: Column<R>;
   readonly readId: Column<unknown>;
   /** The row as JSON, with all digits of an integer. */
@@ -101,11 +108,14 @@ export interface Schema<R> {
   parse(text: string): R;
 }
 
-export function table<C extends Columns & { id: Column<unknown> }>(columns: C): Schema<RowOf<C>> {
+export function table<C extends Columns & { id: Column<unknown> }>(
+  columns: C,
+  { valuesOf = () => [], statusOf = () => undefined }: Partial<Indexes<RowOf<C>>> = {},
+): Schema<RowOf<C>> {
   const read = object(columns);
   /** What has no long numbers is not checked again. */
   const parse = (text: string): RowOf<C> => (MAY_ROUND.test(text) ? read(parseExact(text)) : JSON.parse(text));
-  return { read, readId: columns.id, json, parse };
+  return { read, readId: columns.id, json, parse, valuesOf, statusOf };
 }
 
 /** JSON.stringify takes no bigint. */

@@ -36,24 +36,17 @@ export interface Snapshot {
 /** The length of a row in a file. */
 export const bytesOf = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text) + 1);
 
-const statusOf = (row: object | undefined): unknown => (row as { status?: unknown } | undefined)?.status;
-
-/** Rows can also be found by other values than their ids, each of which belongs to one row at most. */
 export class Table<R extends Row> {
-  readonly name: TableName;
   readonly schema: Schema<R>;
-  readonly valuesOf: (row: R) => readonly unknown[];
   /** The highest id that was ever given. */
   lastId = 0;
   readonly #rows = new SortedTexts<R['id']>();
   /** The same texts by status: so the page of a rare status is found as quickly as any other. */
-  readonly #byStatus = new Map<unknown, SortedTexts<R['id']>>();
+  readonly #byStatus = new Map<string | undefined, SortedTexts<R['id']>>();
   readonly #byValue = new Map<unknown, R>();
 
-  constructor(name: TableName, schema: Schema<R>, valuesOf: (row: R) => readonly unknown[] = () => []) {
-    this.name = name;
+  constructor(schema: Schema<R>) {
     this.schema = schema;
-    this.valuesOf = valuesOf;
   }
 
   get size(): number {
@@ -61,7 +54,7 @@ export class Table<R extends Row> {
   }
 
   get(id: R['id']): R | undefined {
-    const text = this.#rows.get(id);
+    const text = this.text(id);
     return text === undefined ? undefined : this.schema.parse(text);
   }
 
@@ -94,7 +87,7 @@ export class Table<R extends Row> {
   set({ id, row, text }: Change<R>): string | undefined {
     const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
     const before = isNew ? undefined : this.#rows.get(id);
-    if (before !== undefined) this.#removeFromIndexes(this.schema.parse(before), row);
+    if (before !== undefined) this.#removeFromIndexes(this.schema.parse(before));
     if (row === undefined || text === undefined) this.#rows.delete(id);
     else this.#add(row, text);
     if (typeof id === 'number' && id > this.lastId) this.lastId = id;
@@ -103,78 +96,64 @@ export class Table<R extends Row> {
 
   #add(row: R, text: string): void {
     this.#rows.set(row.id, text);
-    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
-    const status = statusOf(row);
+    for (const value of this.schema.valuesOf(row)) this.#byValue.set(value, row);
+    const status = this.schema.statusOf(row);
     if (status === undefined) return;
     const sameStatus = this.#byStatus.get(status) ?? new SortedTexts();
     this.#byStatus.set(status, sameStatus);
     sameStatus.set(row.id, text);
   }
 
-  /** `next`: the row that takes its place. */
-  #removeFromIndexes(row: R, next: R | undefined): void {
-    for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
-    if (statusOf(row) !== statusOf(next)) this.#byStatus.get(statusOf(row))?.delete(row.id);
+  #removeFromIndexes(row: R): void {
+    for (const value of this.schema.valuesOf(row))
+      if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
+    this.#byStatus.get(this.schema.statusOf(row))?.delete(row.id);
   }
 }
 
-const hasEnded = ({ at }: Pick<Replay, 'at'>, now: number): boolean => now - at >= DAY_MS;
-
-/**
- * The replays of Idempotency-Keys. A replay that is 24 hours old counts as absent at once, and leaves memory with a later
- * batch. The log does not say so: whoever reads it sees that the replay has ended.
- */
+/** The replays of Idempotency-Keys, in the order in which they end, 24 hours after they were put. They have no pages. */
 export class Replays extends Table<Replay> {
-  /** In the order in which they were put. */
-  readonly #queue = new Map<Id, Pick<Replay, 'keyId' | 'at'>>();
+  readonly #kept = new Map<Id, { readonly text: string; readonly keyId: number; readonly at: number }>();
   readonly #idsOfKeys = new Map<number, Set<Id>>();
-  readonly #now: () => number;
 
-  constructor(now: () => number) {
-    super('replays', TABLES.replays);
-    this.#now = now;
+  override get size(): number {
+    return this.#kept.size;
   }
 
-  override get(id: Id): Replay | undefined {
-    const replay = super.get(id as string);
-    return replay && !hasEnded(replay, this.#now()) ? replay : undefined;
+  override text(id: Id): string | undefined {
+    return this.#kept.get(id)?.text;
   }
 
   /** How many an API key has, and the moment of its oldest. */
   ofKey(keyId: number): { size: number; oldestAt: number | undefined } {
     const ids = this.#idsOf(keyId);
     const [oldest] = ids;
-    return { size: ids.size, oldestAt: this.#queue.get(oldest)?.at };
+    return { size: ids.size, oldestAt: this.#kept.get(oldest)?.at };
   }
 
-  /** The JSON of those that have not ended, by their moments, which is the order in which they are read again. */
+  /** By their moments, which is the order in which they are read again. */
   override texts(): string[] {
-    const now = this.#now();
-    return [...this.#queue]
-      .filter(([, replay]) => !hasEnded(replay, now))
-      .sort(([id, { at }], [other, next]) => at - next.at || (id < other ? -1 : 1))
-      .map(([id]) => this.text(id as string)!);
+    const sorted = [...this.#kept].sort(([id, { at }], [other, next]) => at - next.at || (id < other ? -1 : 1));
+    return sorted.map(([, { text }]) => text);
   }
 
-  override set(change: Change<Replay>): string | undefined {
-    const { id, row } = change;
-    const before = this.#queue.get(id);
+  override set({ id, row, text }: Change<Replay>): string | undefined {
+    const before = this.#kept.get(id);
     if (before !== undefined) {
-      this.#queue.delete(id); // so that an Idempotency-Key that is used again goes to the end
+      this.#kept.delete(id); // so that an Idempotency-Key that is used again goes to the end
       this.#idsOf(before.keyId).delete(id);
     }
-    if (row !== undefined) {
-      this.#queue.set(id, { keyId: row.keyId, at: row.at });
-      this.#idsOf(row.keyId).add(id);
+    if (row !== undefined && text !== undefined) {
+      const { keyId, at } = row;
+      this.#kept.set(id, { text, keyId, at });
+      this.#idsOf(keyId).add(id);
     }
-    return super.set(change);
+    return before?.text;
   }
 
-  /** The ids of those at the front that have ended. */
-  *ended(): Generator<Id> {
-    const now = this.#now();
-    for (const [id, replay] of this.#queue) {
-      if (!hasEnded(replay, now)) return;
+  *ended(now: number): Generator<Id> {
+    for (const [id, { at }] of this.#kept) {
+      if (now - at < DAY_MS) return;
       yield id;
     }
   }
@@ -187,14 +166,12 @@ export class Replays extends Table<Replay> {
 }
 
 export class Tables {
-  readonly pets = new Table('pets', TABLES.pets);
-  /** `find`: the placed order of an animal. */
-  readonly orders = new Table('orders', TABLES.orders, ({ status, petId }) => (status === 'placed' ? [petId] : []));
-  readonly categories = new Table('categories', TABLES.categories);
-  /** `find`: by the digest of a secret. */
-  readonly keys = new Table('keys', TABLES.keys, ({ secrets }) => secrets.map(({ digest }) => digest));
-  readonly replays = new Replays(() => this.now());
-  readonly usage = new Table('usage', TABLES.usage);
+  readonly pets = new Table(TABLES.pets);
+  readonly orders = new Table(TABLES.orders);
+  readonly categories = new Table(TABLES.categories);
+  readonly keys = new Table(TABLES.keys);
+  readonly replays = new Replays(TABLES.replays);
+  readonly usage = new Table(TABLES.usage);
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
@@ -210,12 +187,16 @@ export class Tables {
     for (const { name, rows } of changes) for (const change of rows) this.#set(name, change);
   }
 
-  /** Before a batch is decided, so that no replay that has ended counts in it. */
+  /**
+   * Before a batch is decided and before a snapshot, so that no replay that has ended counts. The log does not say so:
+   * whoever reads it sees that the replay has ended.
+   */
   dropEndedReplays(): void {
-    for (const id of this.replays.ended()) this.#set('replays', { id });
+    for (const id of this.replays.ended(this.now())) this.#set('replays', { id });
   }
 
   snapshot(): Snapshot {
+    this.dropEndedReplays();
     const texts = TABLE_NAMES.map((name) => [name, this.of(name).texts()] as const);
     return { lastIds: this.lastIds, texts: Object.fromEntries(texts) as Record<TableName, string[]> };
   }

@@ -3,7 +3,8 @@
  * over those of the batch so far, which lie over the rows of the tables; when it ends, they become the batch's. One that
  * throws has changed nothing: its changes are forgotten with it.
  */
-import { type Row, type Rows, StoreError, type TableName, type Transaction } from './model.ts';
+import { type Row, type Rows, StoreError, TABLE_NAMES, TABLES, type TableName, type Transaction } from './model.ts';
+import type { Schema } from './schema.ts';
 import { bytesOf, type Change, type Changes, type Table, type Tables } from './tables.ts';
 
 /**
@@ -16,13 +17,13 @@ type TableDrafts = { readonly [T in TableName]: TableDraft<Rows[T]> };
 /** What a draft lies over: the table, or the draft of the batch. */
 type Below<R extends Row> = Pick<Table<R>, 'lastId' | 'get' | 'text' | 'find'> & { set(change: Change<R>): unknown };
 
-const draftsOver = (tables: Tables, below: { readonly [T in TableName]: Below<Rows[T]> } = tables): TableDrafts => ({
-  pets: new TableDraft(tables.pets, below.pets),
-  orders: new TableDraft(tables.orders, below.orders),
-  categories: new TableDraft(tables.categories, below.categories),
-  keys: new TableDraft(tables.keys, below.keys),
-  replays: new TableDraft(tables.replays, below.replays),
-  usage: new TableDraft(tables.usage, below.usage),
+const draftsOver = (below: { readonly [T in TableName]: Below<Rows[T]> }): TableDrafts => ({
+  pets: new TableDraft(TABLES.pets, below.pets),
+  orders: new TableDraft(TABLES.orders, below.orders),
+  categories: new TableDraft(TABLES.categories, below.categories),
+  keys: new TableDraft(TABLES.keys, below.keys),
+  replays: new TableDraft(TABLES.replays, below.replays),
+  usage: new TableDraft(TABLES.usage, below.usage),
 });
 
 export class Draft {
@@ -43,7 +44,7 @@ export class Draft {
 
   /** Runs the work. If it throws, or there is no room for what it has put, its changes are forgotten. */
   run<T>(work: (tx: Transaction) => T): T {
-    const own = draftsOver(this.#tables, this.#batch);
+    const own = draftsOver(this.#batch);
     const result = work(own);
     if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
     const { bytes, growth, mayPass } = sizesOf(own);
@@ -59,8 +60,8 @@ export class Draft {
   }
 
   get changes(): Changes {
-    const changed = Object.values(this.#batch).filter(({ changes }) => changes.size > 0);
-    return changed.map(({ table, changes }) => ({ name: table.name, rows: [...changes.values()] }));
+    const all = TABLE_NAMES.map((name) => ({ name, rows: [...this.#batch[name].changes.values()] }));
+    return all.filter(({ rows }) => rows.length > 0);
   }
 }
 
@@ -83,13 +84,13 @@ function sizesOf(drafts: TableDrafts) {
 
 /** One table, as a transaction or the batch so far leaves it. */
 export class TableDraft<R extends Row> {
-  readonly table: Table<R>;
   readonly changes = new Map<R['id'], Change<R>>();
   lastId: number;
+  readonly #schema: Schema<R>;
   readonly #below: Below<R>;
 
-  constructor(table: Table<R>, below: Below<R>) {
-    this.table = table;
+  constructor(schema: Schema<R>, below: Below<R>) {
+    this.#schema = schema;
     this.lastId = below.lastId;
     this.#below = below;
   }
@@ -108,7 +109,7 @@ export class TableDraft<R extends Row> {
   /** As `Table.find`. Looks at all rows that the batch has changed: 80 ms for a full queue that all put and look. */
   find(value: unknown): R | undefined {
     for (const { row } of this.changes.values()) {
-      if (row !== undefined && this.table.valuesOf(row).includes(value)) return row;
+      if (row !== undefined && this.#schema.valuesOf(row).includes(value)) return row;
     }
     const found = this.#below.find(value);
     return found === undefined || this.changes.has(found.id) ? undefined : found;
@@ -122,8 +123,8 @@ export class TableDraft<R extends Row> {
 
   /** Returns the row as JSON. */
   put(given: R): string {
-    const row = this.table.schema.read(given);
-    const text = this.table.schema.json(row);
+    const row = this.#schema.read(given);
+    const text = this.#schema.json(row);
     this.set({ id: row.id, row, text });
     return text;
   }

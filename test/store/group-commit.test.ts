@@ -289,7 +289,7 @@ test('replays that have ended leave memory; a key is asked for its own', async (
   clock.advance(3_600_000);
   await put('d', 2);
   clock.advance(23 * 3_600_000);
-  assert.equal(store.read.replays.get('a'), undefined);
+  assert.equal(await store.write((tx) => tx.replays.get('a')), undefined);
   await put('e', 3);
   assert.deepEqual([store.read.replays.size, store.read.replays.ofKey(1).size], [2, 0]);
   assert.equal(store.read.replays.ofKey(2).size, 1);
