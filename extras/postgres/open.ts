@@ -1,7 +1,7 @@
 /** The engine on PostgreSQL: the rows are in its tables, and every replica holds a copy of them in memory. */
 import { type Clock, onceAMinute } from '../../src/clock.ts';
 import type { Engine, EngineOptions } from '../../src/store/engine.ts';
-import { type Commit, GroupCommitStore } from '../../src/store/group-commit.ts';
+import { GroupCommitStore } from '../../src/store/group-commit.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
 import { backup, compact, verify } from './commands.ts';
@@ -28,27 +28,14 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   if (!hasStandby) log?.warn(NO_STANDBY);
   const time = databaseTime(clock, now);
   const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
-  const id = await replica.load();
+  await replica.load();
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica);
-  /** Logs why clients get 503, once a minute. */
-  const warner = (what: string) => {
-    const mayWarn = onceAMinute(clock.now);
-    return (error: Error) => {
-      if (log && mayWarn()) log.warn(`${what} are refused: ${error.message}`);
-    };
+  const store = new GroupCommitStore({ tables: replica.tables, maxBytes, log, onBatch, commit: batches.commit });
+  const mayWarn = onceAMinute(clock.now);
+  const onFailure = (error: Error) => {
+    if (log && mayWarn()) log.warn(`requests are refused: ${error.message}`);
   };
-  const onWriteFailure = warner('writes');
-  const commit: Commit = async (decide) => {
-    const began = clock.now();
-    await batches.commit(decide).catch((error) => {
-      if (error.failure !== 'full') onWriteFailure(error); // the store tells that
-      throw error;
-    });
-    onBatch?.(clock.now() - began);
-  };
-  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, commit });
-  const onFailure = warner('requests');
   const limiter = new PostgresLimiter({ connection: takes, replica, clock, banAfter, onTime: time.observe, onFailure });
   const compacting = setInterval(() => void compact(address).catch(() => {}), COMPACT_EVERY_MS).unref();
   return {

@@ -4,11 +4,10 @@
  */
 import { changesIn, decodeLine } from '../../src/store/log-format.ts';
 import { StoreError } from '../../src/store/model.ts';
-import { VersionError } from '../../src/store/schema.ts';
 import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
-import { damaged, HEAD_IS_NOT_LAST, mustBeReadable, type Position, readAll } from './tables.ts';
+import { damaged, HEAD_IS_NOT_LAST, mustBeReadable, type Position, readAll, unreadable } from './tables.ts';
 
 /** The most batches that one statement brings. */
 const TAIL_BATCHES = 128;
@@ -31,14 +30,13 @@ export class Replica {
     this.tables.now = now;
   }
 
-  /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
-  async load(): Promise<string> {
-    const { store, at, tables } = await withSession(this.#address, readAll);
-    if (at.batch <= this.at.batch) return store; // writes have gone on meanwhile
+  /** Reads all rows as of one moment, which take the place of those in memory at once. */
+  async load(): Promise<void> {
+    const { at, tables } = await withSession(this.#address, readAll);
+    if (at.batch <= this.at.batch) return; // writes have gone on meanwhile
     tables.now = this.tables.now;
     Object.assign(this.tables, tables);
     this.at = at;
-    return store;
   }
 
   /**
@@ -59,7 +57,7 @@ export class Replica {
       for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
     } catch (error) {
       await this.#endIfNewer(session);
-      throw this.fail(error as StoreError);
+      throw this.fail(error as Error);
     }
     if (later.length + 1 === TAIL_BATCHES) await this.query(session);
     return results;
@@ -80,9 +78,7 @@ export class Replica {
       if (content === undefined) throw new Error('it is not as it was written');
       this.apply(at, changesIn(content));
     } catch (error) {
-      const { message } = error as Error;
-      if (error instanceof VersionError) throw new StoreError('closed', `the database was ${message}`);
-      throw damaged(`batch ${at.batch}: ${message}`);
+      throw unreadable(`batch ${at.batch}`, error as Error);
     }
   }
 
@@ -91,7 +87,7 @@ export class Replica {
     try {
       mustBeReadable(format);
     } catch (error) {
-      throw this.fail(new StoreError('closed', (error as Error).message));
+      throw this.fail(error as Error);
     }
   }
 
@@ -115,9 +111,10 @@ export class Replica {
   }
 
   /** Nobody is answered any more. Returns the first reason. */
-  fail(error: StoreError): StoreError {
-    if (this.#failure === undefined) this.#onFatal(error);
-    this.#failure ??= error;
+  fail(error: Error): StoreError {
+    const failure = error instanceof StoreError ? error : new StoreError('closed', error.message);
+    if (this.#failure === undefined) this.#onFatal(failure);
+    this.#failure ??= failure;
     return this.#failure;
   }
 }

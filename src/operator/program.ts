@@ -45,9 +45,7 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
   if (error instanceof CommandError) return error;
   const { message, path: place = subject, constructor: kind } = error as NodeJS.ErrnoException;
   const failed = (text: string) => new CommandError(EXIT.failed, text);
-  if (error instanceof NoStoreError) {
-    return failed(`there is no store in ${path.resolve(error.dir)}: name its directory with --data`);
-  }
+  if (error instanceof NoStoreError) return failed(`${message}: name its directory with --data`);
   if (error instanceof InUseError) {
     return new CommandError(EXIT.inUse, `${message}: end that process, or name another directory with --data`);
   }

@@ -4,7 +4,7 @@
  * others go on.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
-import type { Log } from './engine.ts';
+import type { EngineOptions, Log } from './engine.ts';
 import { type Reads, type Store, StoreError, type Transaction } from './model.ts';
 import type { Changes, Tables } from './tables.ts';
 import { Draft } from './transaction.ts';
@@ -36,16 +36,15 @@ interface Waiting {
 type Answer = (lost?: Error) => void;
 
 interface Options {
-  readonly id: string;
   readonly tables: Tables;
   readonly commit: Commit;
   readonly maxBytes?: number;
-  /** Told once a minute that the store is full; undefined: who writes tells of it. */
+  /** Told once a minute why writes are refused; undefined: who writes tells of it. */
   readonly log?: Log;
+  readonly onBatch?: EngineOptions['onBatch'];
 }
 
 export class GroupCommitStore implements Store {
-  readonly id: string;
   readonly read: Reads;
   readonly #options: Options;
   #waiting: Waiting[] = [];
@@ -54,7 +53,6 @@ export class GroupCommitStore implements Store {
   readonly #mayWarn = onceAMinute(() => this.now());
 
   constructor(options: Options) {
-    this.id = options.id;
     this.read = options.tables;
     this.#options = options;
   }
@@ -84,12 +82,15 @@ export class GroupCommitStore implements Store {
   }
 
   async #commitBatch(): Promise<void> {
+    const began = performance.now();
     const answers: Answer[] = [];
+    let changes: Changes = [];
     try {
-      await this.#options.commit(() => this.#decide(answers));
+      await this.#options.commit(() => (changes = this.#decide(answers)));
+      if (changes.length > 0) this.#options.onBatch?.(performance.now() - began);
       for (const answer of answers) answer();
     } catch (error) {
-      this.#warnIfFull(error);
+      this.#warn(error);
       for (const answer of answers) answer(error as Error);
       // If it failed before it decided, all transactions still wait.
       if (answers.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
@@ -123,7 +124,7 @@ export class GroupCommitStore implements Store {
         const result = draft.run(work);
         answers.push((lost) => (lost ? reject(lost) : resolve(result)));
       } catch (error) {
-        this.#warnIfFull(error);
+        this.#warn(error);
         // Why it throws may rest on rows that are lost with the batch.
         const why = (lost: Error) => new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`);
         answers.push((lost) => reject(lost ? why(lost) : error));
@@ -133,10 +134,10 @@ export class GroupCommitStore implements Store {
     return draft.changes;
   }
 
-  /** Clients get 507. Once a minute. */
-  #warnIfFull(error: unknown): void {
-    const isFull = error instanceof StoreError && error.failure === 'full';
-    if (isFull && this.#mayWarn()) this.#options.log?.warn(`writes are refused: ${error.message}`);
+  /** Of what clients get 503 or 507 for. */
+  #warn(error: unknown): void {
+    const isRefusal = error instanceof StoreError && error.failure !== 'closed';
+    if (isRefusal && this.#mayWarn()) this.#options.log?.warn(`writes are refused: ${error.message}`);
   }
 }
 

@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof } from './engine.ts';
-import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from './model.ts';
+import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES } from './model.ts';
 import { integer, object, objectIn, ofNewerVersion, parseExact, VersionError } from './schema.ts';
 import { type Change, type Changes, contradictionIn, type Snapshot, Tables } from './tables.ts';
 
@@ -52,15 +52,14 @@ export function encodeLine(json: string): Buffer {
   return Buffer.from(`${startOf(body)}${body}\n`);
 }
 
-/** The object in a line without its line feed; undefined if it is not as it was written. */
+/** Whether a line without its line feed is as it was written. */
+function isWhole(line: Buffer): boolean {
+  return line.length > CRC_BYTES && line.toString('latin1', 0, CRC_BYTES) === startOf(line.subarray(CRC_BYTES));
+}
+
+/** The object in a line without its line feed; undefined if that is not as it was written. */
 export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
-  const body = line.subarray(CRC_BYTES);
-  if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
-  try {
-    return objectIn(parseExact(`{${body.toString('utf8')}`));
-  } catch {
-    return undefined;
-  }
+  return isWhole(line) ? objectIn(parseExact(`{${line.toString('utf8', CRC_BYTES)}`)) : undefined;
 }
 
 /** The lines of a header and of all rows. Returns the proof of the rows. */
@@ -108,7 +107,8 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 /** What a line of rows or of a batch changes. */
 export function changesIn(line: Record<string, unknown>): Changes {
   return Object.entries(objectIn(line.rows)).map(([table, given]) => {
-    const name = tableNamed(table);
+    const name = TABLE_NAMES.find((one) => one === table);
+    if (name === undefined) throw ofNewerVersion(`the table ${table}`);
     if (!Array.isArray(given)) throw new Error('it has something else where a list belongs');
     const { read, readId, json } = schemaOf(name);
     const rows = given.map((one): Change => {
@@ -129,9 +129,9 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
   const hash = createHash('sha256');
   /** True once the digest has come, and was right. */
   let hasAllRows = false;
-  /** Where the last good line begins and ends. */
-  let [lastLine, length] = [0, 0];
-  let rest: Buffer = Buffer.alloc(0);
+  /** Where the last good line ends. */
+  let length = 0;
+  let [lastLine, rest] = [Buffer.alloc(0), Buffer.alloc(0)];
 
   const damaged = (what: string) =>
     new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? CUT_OR_RESTORE : ONLY_A_BACKUP));
@@ -159,15 +159,16 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
     rest = Buffer.concat([rest, piece]);
     for (;;) {
       const end = rest.indexOf(LINE_FEED) + 1;
-      const line = end === 0 ? undefined : decodeLine(rest.subarray(0, end - 1));
-      if (line === undefined) break; // it may be the torn end, which is judged when all is read
+      const bytes = rest.subarray(0, end);
       try {
-        load(line, rest.subarray(0, end));
+        const line = decodeLine(bytes.subarray(0, -1));
+        if (line === undefined) break; // it may be the torn end, which is judged when all is read
+        load(line, bytes);
       } catch (error) {
         const { message } = error as Error;
         throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
       }
-      [lastLine, length, rest] = [length, length + end, rest.subarray(end)];
+      [lastLine, length, rest] = [bytes, length + end, rest.subarray(end)];
     }
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
@@ -187,7 +188,7 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
  */
 function isTorn(rest: Buffer, offset: number): boolean {
   const end = rest.indexOf(LINE_FEED) + 1;
-  const isWholeButForLineFeed = end === 0 && decodeLine(rest.subarray(0, -1)) !== undefined;
+  const isWholeButForLineFeed = end === 0 && isWhole(rest.subarray(0, -1));
   if (end === 0 && !isWholeButForLineFeed) return true;
   const line = end === 0 ? rest : rest.subarray(0, end);
   if (!line.includes(0) || hasOtherThanZeros(rest.subarray(line.length))) return false;
@@ -214,18 +215,9 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
 function headerIn({ petstore, format, store, batch, at }: Record<string, unknown>): Header {
   if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
   if (format !== FORMAT) {
-    const age = Number(format) > FORMAT ? 'a newer version of petstore' : BEFORE_FIRST_RELEASE;
-    throw new VersionError(`written by ${age}, in format ${format}`);
+    const age = Number(format) > FORMAT ? 'a newer' : 'an older';
+    throw new VersionError(`written by ${age} version of petstore, in format ${format}`);
   }
   if (typeof store !== 'string') throw new Error('the header names no store');
   return { store, batch: whole(batch), at: whole(at) };
-}
-
-/** No version that was released wrote another format, so none is read. */
-export const BEFORE_FIRST_RELEASE = 'a version of petstore before 1.0.0, which this one does not read';
-
-function tableNamed(name: string): TableName {
-  const known = TABLE_NAMES.find((one) => one === name);
-  if (known === undefined) throw ofNewerVersion(`the table ${name}`);
-  return known;
 }

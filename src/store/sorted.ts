@@ -9,27 +9,30 @@ interface Chunk<I> {
   readonly texts: string[];
 }
 
-/** They stand in chunks, none of which is empty: to insert or to remove a row moves no more than the rows of its chunk. */
+/**
+ * They stand in chunks, none of which is empty unless it is the only one: to insert or to remove a row moves no more than
+ * the rows of its chunk.
+ */
 export class SortedTexts<I extends number | bigint | string> {
   size = 0;
-  readonly #chunks: Chunk<I>[] = [];
+  readonly #chunks: Chunk<I>[] = [{ ids: [], texts: [] }];
 
   get(id: I): string | undefined {
-    const chunk = this.#chunks[this.#numberOf(id)];
-    if (chunk === undefined) return undefined;
-    const at = countBelow(chunk.ids, id);
-    return chunk.ids[at] === id ? chunk.texts[at] : undefined;
+    const { ids, texts } = this.#chunks[this.#numberOf(id)];
+    const at = countBelow(ids, id);
+    return ids[at] === id ? texts[at] : undefined;
   }
 
   set(id: I, text: string): void {
-    const last = this.#chunks.at(-1);
-    if (last !== undefined && last.ids.length < FULL && last.ids[last.ids.length - 1] < id) {
-      last.ids.push(id); // as most rows are added: a start takes a tenth less by that
+    let last = this.#chunks[this.#chunks.length - 1];
+    if (last.ids.length === 0 || last.ids[last.ids.length - 1] < id) {
+      // Most rows are added at the end: a start takes a tenth less by that, and full chunks are left behind.
+      if (last.ids.length === FULL) this.#chunks.push((last = { ids: [], texts: [] }));
+      last.ids.push(id);
       last.texts.push(text);
       this.size++;
       return;
     }
-    if (last === undefined) this.#chunks.push({ ids: [], texts: [] });
     const number = this.#numberOf(id);
     const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
@@ -40,27 +43,26 @@ export class SortedTexts<I extends number | bigint | string> {
     ids.splice(at, 0, id);
     texts.splice(at, 0, text);
     this.size++;
-    if (ids.length <= FULL) return;
-    const kept = at === FULL ? FULL : FULL / 2; // full chunks are left behind
-    this.#chunks.splice(number + 1, 0, { ids: ids.splice(kept), texts: texts.splice(kept) });
+    const half = FULL / 2;
+    if (ids.length > FULL) this.#chunks.splice(number + 1, 0, { ids: ids.splice(half), texts: texts.splice(half) });
   }
 
   delete(id: I): void {
     const number = this.#numberOf(id);
-    const { ids, texts } = this.#chunks[number] ?? { ids: [], texts: [] };
+    const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
     if (ids[at] !== id) return;
     this.size--;
     ids.splice(at, 1);
     texts.splice(at, 1);
-    if (ids.length === 0) this.#chunks.splice(number, 1);
+    if (ids.length === 0 && this.#chunks.length > 1) this.#chunks.splice(number, 1);
   }
 
   page(after: I | undefined, limit: number): Page<I> {
     const texts: string[] = [];
     let last: I | undefined;
     let number = after === undefined ? 0 : this.#numberOf(after);
-    const { ids } = this.#chunks[number] ?? { ids: [] };
+    const { ids } = this.#chunks[number];
     let at = after === undefined ? 0 : countBelow(ids, after);
     if (at < ids.length && ids[at] === after) at++;
     for (; number < this.#chunks.length; number++) {

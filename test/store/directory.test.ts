@@ -161,8 +161,7 @@ test('what another version wrote is no damage, and stays', async (t) => {
   const header = (format: number) => encodeLine(JSON.stringify({ petstore: 'store', format }));
   const cases: [name: string, format: number, what: RegExp][] = [
     ['store.jsonl', 6, /store.jsonl: written by a newer version of petstore, in format 6/],
-    ['store.jsonl', 4, /store.jsonl: written by a version of petstore before 1.0.0, .*in format 4/],
-    ['store-000007.jsonl', 4, /store-000007.jsonl: written by a version of petstore before 1.0.0/],
+    ['store.jsonl', 4, /store.jsonl: written by an older version of petstore, in format 4/],
   ];
   for (const [name, format, what] of cases) {
     const dir = temporary(t);

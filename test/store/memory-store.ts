@@ -21,7 +21,6 @@ export function memoryStore({
   const tables = new Tables();
   tables.now = storeTime(clock);
   return new GroupCommitStore({
-    id: 'memory',
     tables,
     maxBytes,
     log,

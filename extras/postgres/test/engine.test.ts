@@ -194,7 +194,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     await (await replica(t, url)).close();
     for (const [format, age] of [
       [99, 'a newer version of petstore'],
-      [2, 'a version of petstore before 1.0.0'],
+      [2, 'an older version of petstore'],
     ]) {
       await database().query(`UPDATE e${schemas}.head SET format = ${format}`);
       await assert.rejects(replica(t, url), new RegExp(`by ${age}.* format ${format}`));

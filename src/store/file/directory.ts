@@ -3,9 +3,9 @@
  * store's id. So a lost file and one of another store are noticed, and a directory that once held a store is never taken
  * for an empty one.
  */
+import { resolve } from 'node:path';
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
-import { BEFORE_FIRST_RELEASE, decodeLine, encodeLine } from '../log-format.ts';
-import { VersionError } from '../schema.ts';
+import { decodeLine, encodeLine } from '../log-format.ts';
 import type { Disk } from './disk.ts';
 
 const LOCK = 'LOCK';
@@ -13,8 +13,6 @@ const FILE = 'store.jsonl';
 /** The next file, while it is written. */
 const NEXT = 'store.jsonl.tmp';
 const SOCKET = 'admin.sock';
-/** The names that the file had before the first release. */
-const OLD = /^store-\d+\.jsonl$/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
 const HARMLESS = [LOCK, NEXT, SOCKET, 'lost+found', 'seed.json'];
 const MAX_LOCK_BYTES = 512;
@@ -40,8 +38,11 @@ export class Directory {
     const lock = await readLock(disk, `${path}/${LOCK}`);
     const directory = new Directory(disk, path, storeIn(lock));
     if (!names.includes(FILE)) {
-      directory.#mustHaveHadNoStore(names, lock);
-      if (mustExist ?? readOnly) throw new NoStoreError(path);
+      // `LOCK` is written as soon as a store has its file.
+      if (directory.store !== undefined) throw new DamagedError(directory.file, 'the file is missing', PUT_BACK);
+      const noStore = 'it names no store, and there is no file of one';
+      if (lock.length > 0) throw new DamagedError(`${path}/${LOCK}`, noStore, PUT_BACK);
+      if (mustExist ?? readOnly) throw new NoStoreError(`there is no store in ${resolve(path)}`);
       const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
       if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
     }
@@ -78,23 +79,9 @@ export class Directory {
     await this.disk.sync(this.#lock!);
   }
 
-  /** A crash may have left a part of it. */
-  async removeNextFile(): Promise<void> {
-    await this.disk.unlink(this.nextFile).catch(() => {}); // mostly there is none; if it stays, the next compaction empties it
-  }
-
   /** Frees the lock. */
   release(): void {
     if (this.#lock !== undefined) this.disk.unlock(this.#lock);
-  }
-
-  /** The file is not there. Throws if there was one: `LOCK` is written as soon as the store has a file. */
-  #mustHaveHadNoStore(names: readonly string[], lock: Buffer): void {
-    const old = names.find((name) => OLD.test(name));
-    if (old !== undefined) throw new VersionError(`${this.path}/${old}: written by ${BEFORE_FIRST_RELEASE}`);
-    if (this.store !== undefined) throw new DamagedError(this.file, 'the file is missing', PUT_BACK);
-    if (lock.length === 0) return;
-    throw new DamagedError(`${this.path}/${LOCK}`, 'it names no store, and there is no file of one', PUT_BACK);
   }
 }
 

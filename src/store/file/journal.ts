@@ -32,7 +32,7 @@ const SHORT_TAIL_BYTES = 256 * 1024;
 /** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
 const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 
-export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onBatch' | 'onFatal'>> & {
+export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onFatal'>> & {
   /** For tests. */
   readonly minCompactionBytes?: number;
 };
@@ -65,24 +65,20 @@ export class Journal {
 
   /** Goes on with the file that was read into the tables. */
   async resume({ header, length, lastLine }: LogFile): Promise<void> {
-    const { disk, file } = this.#directory;
+    const { disk, file, nextFile } = this.#directory;
     const fd = disk.openToWrite(file);
     [this.#fd, this.length] = [fd, length];
     await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
-    const bytes = Buffer.alloc(length - lastLine);
-    const read = await disk.read(fd, bytes, lastLine);
-    if (read < bytes.length) throw new Error(`${file}: only ${read} bytes of the last line could be read`);
-    await disk.write(fd, bytes, lastLine);
+    await disk.write(fd, lastLine, length - lastLine.length);
     await disk.sync(fd);
     await this.#directory.settle(header.store);
-    await this.#directory.removeNextFile();
+    await disk.unlink(nextFile).catch(() => {}); // mostly there is none; if it stays, the next compaction empties it
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
   append(changes: Changes): Promise<void> {
     return this.#exclusively(async () => {
       this.#mustBeWritable();
-      const began = performance.now();
       const batch = this.header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
       await this.#write(line);
@@ -90,7 +86,6 @@ export class Journal {
       this.length += line.length;
       this.header = { ...this.header, batch };
       this.#tables.apply(changes);
-      this.#options.onBatch?.(performance.now() - began);
       this.compactIfLong();
     });
   }
@@ -169,7 +164,7 @@ export class Journal {
     } catch (error) {
       if (fd !== this.#fd) {
         disk.close(fd);
-        await this.#directory.removeNextFile();
+        await disk.unlink(nextFile).catch(() => {});
       }
       throw error;
     }

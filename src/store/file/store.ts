@@ -27,7 +27,7 @@ export async function openFileStore(
 }
 
 async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
-  const { clock, log, maxBytes, readOnly, isServing } = options;
+  const { clock, log, maxBytes, readOnly, isServing, onBatch } = options;
   const tables = new Tables();
   const read = await readStore(directory, tables);
   tables.now = storeTime(clock, read?.header.at);
@@ -41,10 +41,10 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
   else if (read) await journal.resume(read);
   else await journal.compact();
   const store = new GroupCommitStore({
-    id: journal.header.store,
     tables,
     maxBytes,
     log: isServing ? log : undefined,
+    onBatch,
     async commit(decide) {
       const changes = decide();
       if (changes.length > 0) await journal.append(changes);
