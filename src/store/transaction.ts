@@ -29,15 +29,14 @@ const draftsOver = (below: { readonly [T in TableName]: Below<Rows[T]> }): Table
 export class Draft {
   /** The bytes of all rows that were put, as JSON. */
   bytes = 0;
-  /** The bytes by which the rows have become more. */
-  #growth = 0;
+  /** By how many bytes the rows may still become more. */
+  #room: number;
   readonly #batch: TableDrafts;
-  readonly #tables: Tables;
   readonly #maxBytes: number;
 
   /** `maxBytes`: the most that all tables may have. */
   constructor(tables: Tables, maxBytes = Number.POSITIVE_INFINITY) {
-    this.#tables = tables;
+    this.#room = maxBytes - tables.bytes;
     this.#maxBytes = maxBytes;
     this.#batch = draftsOver(tables);
   }
@@ -49,13 +48,13 @@ export class Draft {
     if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
     const { bytes, growth, mayPass } = sizesOf(own);
     if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-    if (growth > 0 && !mayPass && this.#tables.bytes + this.#growth + growth > this.#maxBytes) {
+    if (growth > 0 && growth > this.#room && !mayPass) {
       const mb = Math.floor(this.#maxBytes / 2 ** 20);
       throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
     }
     for (const draft of Object.values(own)) draft.keep();
     this.bytes += bytes;
-    this.#growth += growth;
+    this.#room -= growth;
     return result;
   }
 
