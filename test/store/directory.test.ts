@@ -162,6 +162,7 @@ test('what another version wrote is no damage, and stays', async (t) => {
   const cases: [name: string, format: number, what: RegExp][] = [
     ['store.jsonl', 6, /store.jsonl: written by a newer version of petstore, in format 6/],
     ['store.jsonl', 4, /store.jsonl: written by an older version of petstore, in format 4/],
+    ['store-000007.jsonl', 4, /store-000007.jsonl: written by an older version of petstore/],
   ];
   for (const [name, format, what] of cases) {
     const dir = temporary(t);

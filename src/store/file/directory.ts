@@ -6,6 +6,7 @@
 import { resolve } from 'node:path';
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import { decodeLine, encodeLine } from '../log-format.ts';
+import { VersionError } from '../schema.ts';
 import type { Disk } from './disk.ts';
 
 const LOCK = 'LOCK';
@@ -13,6 +14,8 @@ const FILE = 'store.jsonl';
 /** The next file, while it is written. */
 const NEXT = 'store.jsonl.tmp';
 const SOCKET = 'admin.sock';
+/** The names that the file had before the first release. */
+const OLD = /^store-\d+\.jsonl$/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
 const HARMLESS = [LOCK, NEXT, SOCKET, 'lost+found', 'seed.json'];
 const MAX_LOCK_BYTES = 512;
@@ -38,6 +41,8 @@ export class Directory {
     const lock = await readLock(disk, `${path}/${LOCK}`);
     const directory = new Directory(disk, path, storeIn(lock));
     if (!names.includes(FILE)) {
+      const old = names.find((name) => OLD.test(name));
+      if (old !== undefined) throw new VersionError(`${path}/${old}: written by an older version of petstore`);
       // `LOCK` is written as soon as a store has its file.
       if (directory.store !== undefined) throw new DamagedError(directory.file, 'the file is missing', PUT_BACK);
       const noStore = 'it names no store, and there is no file of one';
