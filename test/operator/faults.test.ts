@@ -124,15 +124,16 @@ test('fdatasync fails: the write gets outcome_unknown, and the server ends with 
   assert.ok(kept.length <= names.length + 1, 'only the one of unknown outcome may be there as well');
 });
 
-test(
-  'a full disk: no store is begun on one; on one that fills up reads go on, and the end is clean',
-  options,
-  async (t) => {
+for (const [name, code, says] of [
+  ['a full disk', 'ENOSPC', /no space left/],
+  ['a quota that is used up', 'EDQUOT', /-122/],
+] as const) {
+  test(`${name}: no store is begun; where one fills up reads go on, and the end is clean`, options, async (t) => {
     const { run, serve } = await workplace(t);
-    const start = await run('serve --port 0', failing('pwrite64:error=ENOSPC'));
+    const start = await run('serve --port 0', failing(`pwrite64:error=${code}`));
     const { message, error } = JSON.parse(start.stderr);
-    assert.deepEqual([start.exit, /no space left/.test(message), error], [1, true, undefined], message);
-    const server = await serve('--first-key pro', failing('pwrite64:error=ENOSPC:when=8+'));
+    assert.deepEqual([start.exit, says.test(message), error], [1, true, undefined], message);
+    const server = await serve('--first-key pro', failing(`pwrite64:error=${code}:when=8+`));
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
     const post = () => fetch(`${server.url}/pets`, { method: 'POST', headers, body: '{"name":"a","categoryId":1}' });
     let status = 201;
@@ -146,5 +147,5 @@ test(
     assert.equal(exit, 0, stderr);
     assert.match(stderr, /"level":"warn","message":"the last usage could not be written, and is lost","keys":1/);
     assert.match(stderr, /"level":"warn","message":"writes are refused: there is no room on the disk/);
-  },
-);
+  });
+}

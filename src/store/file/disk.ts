@@ -1,6 +1,7 @@
 /** All file calls of the store. Tests replace them by a simulated disk. Calls that change a file are asynchronous. */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { refuseOthersDirectory } from './owner.ts';
@@ -11,12 +12,15 @@ const DIRECTORY_MODE = 0o700;
 const READ_BYTES = 1024 * 1024;
 const { O_RDONLY, O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
 
-/** The disk is full, the quota is used up, or the file may not become larger. */
-const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+/** The disk is full, or the file may not become larger. */
+const NO_ROOM = ['ENOSPC', 'EFBIG'];
+/** The quota is used up, for which Node has no code. */
+const QUOTA = -constants.errno.EDQUOT;
 /** A program is not installed, or not for this user or machine. */
 const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? '';
-export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes(codeOf(error));
+export const isNoRoom = (error: unknown): boolean =>
+  NO_ROOM.includes(codeOf(error)) || (error as NodeJS.ErrnoException | undefined)?.errno === QUOTA;
 
 function unlessMissing<T>(work: () => T): T | undefined {
   try {
@@ -79,7 +83,11 @@ export const realDisk = {
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     await realDisk.makeDirectory(dirname(dir));
-    fs.mkdirSync(dir, DIRECTORY_MODE);
+    try {
+      fs.mkdirSync(dir, DIRECTORY_MODE);
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error; // another process has just made it
+    }
     await realDisk.syncDirectory(dirname(dir));
   },
   /** Names of callers, digests of keys and the socket for commands are in it. */
