@@ -20,7 +20,8 @@ const OLD = /^store-\d+\.jsonl$/;
 const HARMLESS = [LOCK, NEXT, SOCKET, 'lost+found', 'seed.json'];
 const MAX_LOCK_BYTES = 512;
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup into another directory.';
-const MOVE_AWAY = 'Nothing was changed. Put the file of this store in its place, or restore a backup.';
+const MOVE_AWAY =
+  'Nothing was changed. Put the file of this store in its place; or remove LOCK, if the file is the right one.';
 
 type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
@@ -74,7 +75,7 @@ export class Directory {
   /** Throws if the file is of another store than `LOCK` says. If that says nothing, a start writes it anew. */
   mustBeOf(store: string): void {
     if (this.store !== undefined && this.store !== store)
-      throw new DamagedError(this.file, 'it is of another store', MOVE_AWAY);
+      throw new DamagedError(this.file, 'it is of another store than LOCK says', MOVE_AWAY);
   }
 
   /** Makes the name of the file durable, then writes `LOCK`. Nothing is acknowledged before. */
