@@ -55,9 +55,10 @@ export function storageOf(url: string, extras: readonly Extra[]): Storage {
 /** The store in a directory, or where an extra keeps it. */
 export function openEngine(location: Location, options: EngineOptions, extras: readonly Extra[]): Promise<Engine> {
   const { data, store, maxStoreMb } = location;
-  const bounded = { maxBytes: maxStoreMb && maxStoreMb * MEGABYTE, ...options };
-  const opening = store === undefined ? openFileStore(data, bounded) : storageOf(store, extras).open(store, bounded);
-  return unlessTooLarge(opening, storeName(location));
+  return unlessTooLarge(storeName(location), (stop) => {
+    const bounded = { maxBytes: maxStoreMb && maxStoreMb * MEGABYTE, stop, ...options };
+    return store === undefined ? openFileStore(data, bounded) : storageOf(store, extras).open(store, bounded);
+  });
 }
 
 /** The share of the heap that rows may fill while a store is read. The rest is for what comes and goes. */
@@ -65,22 +66,26 @@ const FULL_HEAP = 0.75;
 /** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
 const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
 
-/** Rejects in words where Node would end the process: all rows are read into memory. The process must then end soon. */
-async function unlessTooLarge<T>(reading: Promise<T>, name: string): Promise<T> {
-  let observer: PerformanceObserver | undefined;
-  const full = new Promise<never>((_, reject) => {
-    observer = new PerformanceObserver((list) => {
-      // What a major collection has left is counted, and no garbage.
-      const isMajor = list.getEntries().some((one) => Object(one).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR);
-      const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics();
-      if (!isMajor || used <= FULL_HEAP * (limit - YOUNG_BYTES)) return;
-      const heap = `its heap of ${HEAP_MB} MB cannot hold it`;
-      const advice = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
-      reject(new Error(`the store in ${name} is too large for this process: ${heap}; ${advice}`));
-    });
-    observer.observe({ entryTypes: ['gc'] });
+/**
+ * Rejects in words where Node would end the process: all rows are read into memory. The process must then end soon.
+ * `read` must stop at the signal, or it would fill the heap before the process has ended.
+ */
+async function unlessTooLarge<T>(name: string, read: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  const full = new AbortController();
+  const observer = new PerformanceObserver((list) => {
+    // What a major collection has left is counted, and no garbage.
+    const isMajor = list.getEntries().some((one) => Object(one).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR);
+    const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics();
+    if (!isMajor || used <= FULL_HEAP * (limit - YOUNG_BYTES)) return;
+    const heap = `its heap of ${HEAP_MB} MB cannot hold it`;
+    const advice = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
+    full.abort(new Error(`the store in ${name} is too large for this process: ${heap}; ${advice}`));
   });
-  return Promise.race([reading, full]).finally(() => observer?.disconnect());
+  observer.observe({ entryTypes: ['gc'] });
+  const isFull = new Promise<never>((_, reject) => {
+    full.signal.addEventListener('abort', () => reject(full.signal.reason));
+  });
+  return Promise.race([read(full.signal), isFull]).finally(() => observer.disconnect());
 }
 
 /** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
@@ -119,7 +124,7 @@ function printed({ counts: { replays, ...counts }, digest }: Proof) {
 /** By this process, also beside a running server. */
 export async function verify(place: Place, { extras }: Tools) {
   const engine = await retryWhileInUse(() => openForCommand(place, 'read', extras));
-  const proof = unlessTooLarge(engine.verify(), storeName(place));
+  const proof = unlessTooLarge(storeName(place), () => engine.verify());
   return proof.then(printed).finally(() => engine.close());
 }
 

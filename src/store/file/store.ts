@@ -27,9 +27,9 @@ export async function openFileStore(
 }
 
 async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
-  const { clock, log, maxBytes, readOnly, isServing, onBatch } = options;
+  const { clock, log, maxBytes, readOnly, isServing, onBatch, stop } = options;
   const tables = new Tables();
-  const read = await readStore(directory, tables);
+  const read = await readStore(directory, tables, stop);
   tables.now = storeTime(clock, read?.header.at);
   if (read && read.tornBytes > 0) {
     const cause = readOnly ? 'a crash left them, or a server writes them now' : 'a crash left them';
@@ -78,18 +78,29 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
 }
 
 /** Reads the file into empty tables; undefined: there is no store yet. */
-export async function readStore(directory: Directory, tables: Tables): Promise<LogFile | undefined> {
+export async function readStore(
+  directory: Directory,
+  tables: Tables,
+  stop?: AbortSignal,
+): Promise<LogFile | undefined> {
   const { disk, file } = directory;
   const fd = disk.openToRead(file);
   if (fd === undefined) return undefined;
   try {
-    const read = await readLog(file, piecesOf(disk, fd), tables);
+    const read = await readLog(file, unlessStopped(piecesOf(disk, fd), stop), tables);
     directory.mustBeOf(read.header.store);
     return read;
   } catch (error) {
     throw Object.assign(error as Error, { path: file }); // an error of the disk names no file
   } finally {
     disk.close(fd);
+  }
+}
+
+async function* unlessStopped<T>(pieces: AsyncIterable<T>, stop?: AbortSignal): AsyncGenerator<T> {
+  for await (const piece of pieces) {
+    stop?.throwIfAborted();
+    yield piece;
   }
 }
 
