@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { exchange, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
+import { until } from '../until.ts';
 
 /** Connections from a loopback address, which end with the test. */
 function opener(t: TestContext, { port }: TestService) {
@@ -36,9 +37,6 @@ async function connected(t: TestContext, { port, service }: TestService) {
 }
 
 const openOf = (sockets: net.Socket[]) => sockets.filter((socket) => !socket.destroyed).length;
-const until = async (isSo: () => boolean) => {
-  while (!isSo()) await wait(5);
-};
 
 test('one address has 100 of the 10,000 connections; those beyond are counted, and told once a minute', async (t) => {
   const warned: unknown[][] = [];
@@ -164,7 +162,6 @@ test('a request that reaches a connection while the service stops is refused, an
   client.write(get());
   await once(client, 'data');
   const drained = service.drain(5_000);
-  await wait(50);
   client.write(get());
   assert.match(await text(client), /^HTTP\/1\.1 503 [\s\S]*Connection: close/);
   await drained;

@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { assertError, exchange, parseReplies, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
+import { until } from '../until.ts';
 
 const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -40,12 +41,12 @@ test('one request of a connection is under way, and other connections wait for n
   };
   const replies = exchange(port, get() + get('', '/v1/nothing') + get(), { replies: 3 });
   for (let n = 1; n <= 3; n++) {
-    while (begun.length < n) await wait(1);
+    await until(() => begun.length >= n);
     await wait(20);
     assert.equal(begun.length, n);
     if (n === 1) {
       const other = exchange(port, get(), { replies: 1 });
-      while (begun.length < 2) await wait(1);
+      await until(() => begun.length === 2);
       begun.splice(1)[0]();
       assert.deepEqual(told(await other), ['200 keep-alive']);
     }
@@ -138,7 +139,7 @@ async function slowReader(t: TestContext, extra = '') {
   client.write(addPet() + get(extra, '/'));
   const stuck = async () => {
     serve();
-    while (socket.writableLength === 0 && !socket.destroyed) await wait(1);
+    await until(() => socket.writableLength > 0 || socket.destroyed);
   };
   const read = async () => told(parseReplies(Buffer.concat(await client.toArray())));
   return { client, socket, stuck, read };

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { freePort, temporary } from '../program.ts';
 import { closed, exchange, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
+import { until } from '../until.ts';
 import { CASES, KEY } from './smuggling.ts';
 
 const PROBE = 'GET /v1/probe HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
@@ -104,7 +105,7 @@ for (const [name, [words, config]] of Object.entries(PROXIES)) {
     await writeFile(join(dir, 'config'), config(port, service.port, dir));
     const proxy = spawn(name, [...words.split(' '), join(dir, 'config')], { stdio: ['ignore', 'ignore', 'inherit'] });
     t.after(() => proxy.kill('SIGKILL'));
-    while (!(await send(port, PROBE, ANSWER_MAX_MS)).startsWith('HTTP/1.1 401')) await wait(20);
+    await until(async () => (await send(port, PROBE, ANSWER_MAX_MS)).startsWith('HTTP/1.1 401'));
     for (let at = 0; at < CASES.length; at += BATCH) {
       const batch = CASES.slice(at, at + BATCH);
       await Promise.all(batch.map(({ bytes }) => send(port, bytes.replaceAll(KEY, service.key))));

@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { bundle, ROOT } from '../../scripts/bundle.ts';
 import { temporary } from '../program.ts';
 import { exchange, PET } from '../raw.ts';
+import { until } from '../until.ts';
 
 const run = promisify(execFile);
 /** Node calls what it is told by NODE_OPTIONS in each process, also those of tsx. */
@@ -142,7 +142,7 @@ for (const [name, { packages, setUp, leavesOut }] of Object.entries(TRACERS)) {
             .trim()
             .split('\n')
             .map((line) => JSON.parse(line || '{}'));
-        for (let tries = 0; tries < 100 && (await seen()).length < wanted.size; tries++) await wait(50);
+        await until(async () => (await seen()).length >= wanted.size);
         const statuses = (await seen()).map(({ trace, status }) => [trace, status]);
         assert.deepEqual(new Map(statuses as [string, number][]), wanted, what);
         assert.equal(statuses.length, wanted.size, `${what}: one span a request`);

@@ -1,7 +1,7 @@
 /** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir, readFile, stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -10,6 +10,7 @@ import { type Context, commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey } from '../../src/operator/keys.ts';
 import { flagOf, perform, prepare } from '../../src/operator/options.ts';
 import { type Serving, temporary } from '../program.ts';
+import { until } from '../until.ts';
 import { NOW, withStore, workplace } from './workplace.ts';
 
 interface KeyDetails {
@@ -174,7 +175,7 @@ test('only the digest of a key that is looked for leaves the process', async (t)
 });
 
 test('usage and a ban are shown, and outlive a kill; a lift and a plan hold at once', async (t) => {
-  const { run, done, json, serve } = await workplace(t);
+  const { at, run, done, json, serve } = await workplace(t);
   const server = await serve('--ban-after 2');
   const { key } = await json<NewKey>('keys create --plan enterprise --per-minute 2 --per-day 10');
   const find = async () => (await run('keys find', { input: key })).stdout;
@@ -183,7 +184,7 @@ test('usage and a ban are shown, and outlive a kill; a lift and a plan hold at o
   assert.match(banned, /^minute +limit 2, remaining 0, resets at .*\nday +limit 10, remaining 8, /m);
   assert.match(banned, /^banned until +\d{4}-\d\d-\d\dT[\d:]{8}\.000Z\nbans +1$/m);
   assert.match(banned, /^works +true\n[\s\S]*^banned until +\d{4}-/m, 'a ban ends by itself, and is told beside it');
-  await new Promise((resolve) => setTimeout(resolve, 1_500)); // after a crash, one second of counting may be lost
+  await until(async () => /"usage":\[\{[^}]*"bans":1/.test(await readFile(at('data/store.jsonl'), 'utf8')));
   await server.kill();
   assert.match(await done('keys list'), /^k1 .* +\d\/2 +2\/10 .* banned until /m);
   const again = await serve('--ban-after 2');

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
 import { freePort, standingStillUntil } from '../program.ts';
+import { until } from '../until.ts';
 import { ANIMAL, workplace } from './workplace.ts';
 
 const STORE_FILE = 'store.jsonl';
@@ -179,7 +180,7 @@ test('a server waits a while for a command that has the store: it is alive, and 
   // It gives up after 3 s: so no time passes for it until the lock is let go.
   const server = await spawn(`serve --port ${port}`, 'pipe', standingStillUntil(at('released')));
   const ask = (page: string) => fetch(`http://127.0.0.1:${port}${page}`).catch(() => undefined);
-  while (server.child.exitCode === null && (await ask('/healthz'))?.status !== 200) await wait(20);
+  await until(async () => (await ask('/healthz'))?.status === 200);
   assert.equal((await ask('/readyz'))?.status, 503);
   await holder.close();
   await writeFile(at('released'), '');
@@ -245,10 +246,10 @@ test('under load, SIGTERM ends it with exit 0: what it took is answered, and wha
     }
   };
   const workers = Array.from({ length: 24 }, worker);
-  while (served.GET <= 24 || served.POST <= 24) await wait(5);
+  await until(() => served.GET > 24 && served.POST > 24);
   server.process.kill('SIGTERM');
   isStopping = true;
-  while (!server.stderr().includes('"stopping"')) await wait(1);
+  await until(() => server.stderr().includes('"stopping"'));
   server.process.kill('SIGINT'); // the same wish, as Ctrl-C under `npm start`
   await wait(100);
   half.write('categoryId":1}');
@@ -267,7 +268,7 @@ test('^C ends a command with one line; an import that it cut short is completed 
   await serve();
   const { child, ended, stderr } = await spawn('import -');
   child.stdin!.write(`${ANIMAL}nonsense\n`);
-  while (!stderr().startsWith('line 2: ')) await wait(10); // it reads its input
+  await until(() => stderr().startsWith('line 2: ')); // it reads its input
   child.kill('SIGINT');
   assert.deepEqual(await ended, [1, null]);
   assert.match(stderr(), /^line 2: .*\npetstore import was interrupted\n$/);

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Serving } from '../program.ts';
+import { until } from '../until.ts';
 import { logged, missing, workplace } from './workplace.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
@@ -86,7 +86,7 @@ test('the metrics tell of connections, the file, compactions, the newest backup,
   assert.ok(valueIn(before, 'petstore_store_file_bytes') > 0);
   const sockets = Array.from({ length: 3 }, () => connect(Number(new URL(server.url).port), '127.0.0.1'));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  while (valueIn(await scrape(), 'petstore_open_connections') < 3) await wait(10); // accepted by the kernel, soon by us
+  await until(async () => valueIn(await scrape(), 'petstore_open_connections') === 3); // the kernel accepts them first
   for (const socket of sockets) socket.destroy();
   await done('keys create --plan free');
   await done('compact');

@@ -12,6 +12,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { digestOf } from '../../src/access/keys.ts';
 import { VERSION } from '../../src/operator/program.ts';
 import { PATIENT } from '../program.ts';
+import { until } from '../until.ts';
 import { missing, workplace } from './workplace.ts';
 
 /** More than fit into a pipe and a socket. */
@@ -106,7 +107,7 @@ test('a server that is killed under a command: the command fails, and says what 
   server.process.kill('SIGSTOP');
   const called = run('keys create --plan free', { env: PATIENT });
   const isConnected = async () => (await readFile('/proc/net/unix', 'latin1')).split(at('data/admin.sock')).length > 2;
-  while (!(await isConnected())) await wait(20);
+  await until(isConnected);
   await server.kill();
   const { exit, stdout, stderr } = await called;
   assert.deepEqual([exit, stdout], [1, '']);

@@ -9,6 +9,7 @@ import { SetClock } from '../clock.ts';
 import { contentOf, contentOn } from '../faults/life.ts';
 import { codeError, DIR, SimDisk } from '../faults/sim-disk.ts';
 import { seeded } from '../random.ts';
+import { until } from '../until.ts';
 import { backedUp, streamed } from './contract.ts';
 import { newReplay } from './plain-model.ts';
 
@@ -97,7 +98,7 @@ test('a compaction that finds no room changes nothing, and says so once; a close
     if (call === 'write new') throw codeError('ENOSPC');
   };
   for (let n = 0; n < 8; n++) await grow();
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => said.length > 0);
   assert.deepEqual([said.length, fatal], [1, []]);
   assert.match(said[0], /could not be compacted/);
   assert.deepEqual(
