@@ -1,6 +1,7 @@
 /**
  * What a run of the tests prints: a line for each file that is done, each failure with its place and its stack, what was
- * skipped and why, and a summary. A run in which a file held no test has failed.
+ * skipped and why, a summary, and last the names of what failed, which stay where a long output is cut. A run in which a
+ * file held no test has failed.
  */
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +32,8 @@ const MANY = 50;
 export default async function* report(events, files) {
   const began = performance.now();
   const total = files.length;
-  let [done, passed, failed] = [0, 0, 0];
+  let [done, passed] = [0, 0];
+  const failed = [];
   const skipped = [];
   const empty = new Set();
   /** By the file that a process runs, or in which a test stands: the tests under way, and its stderr. */
@@ -62,19 +64,20 @@ export default async function* report(events, files) {
     else if (data.details?.type === 'suite' && !data.details.error) continue;
     else if (type === 'test:pass') passed++;
     else if (type === 'test:fail' && !isOfOthers(data)) {
-      failed++;
+      failed.push(`${nameOf(data)}: ${data.name}`);
       const unfinished = isProcess(data) ? [...of.running].map((name) => `    not finished: ${name}\n`).join('') : '';
-      yield `\nFAILED ${nameOf(data)}: ${data.name}\n${unfinished}${told(data.details)}${of.stderr}`;
+      yield `\nFAILED ${failed.at(-1)}\n${unfinished}${told(data.details)}${of.stderr}`;
       of.stderr = '';
     }
   }
   for (const file of empty) {
-    failed++;
+    failed.push(`${file}: there is no test in it`);
     process.exitCode = 1;
-    yield `\nFAILED ${file}: there is no test in it\n`;
+    yield `\nFAILED ${failed.at(-1)}\n`;
   }
   for (const line of skipped) yield `skipped: ${line}\n`;
   const after = `(${Math.round((performance.now() - began) / 1000)} s)`;
-  yield `${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}\n${after}\n`;
-  if (passed + failed + skipped.length === 0) process.exitCode = 1;
+  yield `${passed} passed, ${failed.length} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}\n${after}\n`;
+  for (const name of failed) yield `failed: ${name}\n`;
+  if (passed + failed.length + skipped.length === 0) process.exitCode = 1;
 }

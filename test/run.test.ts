@@ -67,7 +67,9 @@ test('each failure names its file, and its test, whatever was thrown', async (t)
   assert.match(told, /: number 0\n.*boom/);
   assert.match(told, /^\[\d\/4\] test\/json\/bad\.test\.ts: FAILED/m);
   assert.match(told, /^FAILED test\/http\/none\.test\.ts: there is no test in it$/m);
-  assert.match(told, /2 passed, 5 failed/);
+  const names = [...thrown.keys()].map((at) => `test/json/bad.test.ts: number ${at}`);
+  const last = [...names, 'test/http/none.test.ts: there is no test in it'].map((name) => `failed: ${name}\n`).join('');
+  assert.ok(told.includes('2 passed, 5 failed') && told.endsWith(last), told);
 });
 
 test('an older Node is told in one sentence: by `npm start`, by `npm test`, and by the bundled program', async () => {
