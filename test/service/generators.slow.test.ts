@@ -4,13 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { temporary } from '../program.ts';
 import { serviceFor } from '../service.ts';
 
 const run = promisify(execFile);
@@ -116,17 +117,24 @@ const STRICT = {
 /** Its four calls, as they print what came of them. */
 const CAME = ['available', 1, 'placed', 'not_found'];
 
-for (const [name, { packages, words, calls }] of Object.entries(GENERATORS)) {
+const home = mkdtempSync(join(tmpdir(), 'petstore-generators-'));
+after(() => rmSync(home, { recursive: true }));
+
+before(async () => {
+  await writeFile(join(home, 'package.json'), '{"private":true,"type":"module"}');
+  const packages = new Set(Object.values(GENERATORS).flatMap((one) => one.packages));
+  // Some name each other's versions in ways that npm cannot solve in an hour.
+  const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
+  await run('npm', [...install, ...packages, '@types/node@20.19.43', TYPESCRIPT], { cwd: home });
+});
+
+for (const [index, [name, { words, calls }]] of Object.entries(GENERATORS).entries()) {
   test(`${name}: what it makes of the document compiles strictly, and calls the service`, async (t) => {
     const { url, key } = await serviceFor(t);
-    const cwd = await temporary(t);
-    await writeFile(join(cwd, 'package.json'), '{"private":true,"type":"module"}');
-    // Some name each other's versions in ways that npm cannot solve in an hour.
-    const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
-    await run('npm', [...install, ...packages, '@types/node@20.19.43', TYPESCRIPT], { cwd, timeout: 300_000 });
-    const npx = (...command: string[]) => run('npx', ['--no-install', ...command], { cwd, timeout: 120_000 });
-    await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions: STRICT, include: ['out', '*.ts'] }));
+    const cwd = join(home, String(index));
     await mkdir(join(cwd, 'out'), { recursive: true });
+    const npx = (...command: string[]) => run('npx', ['--no-install', ...command], { cwd });
+    await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions: STRICT, include: ['out', '*.ts'] }));
     await npx(...words.map((word) => (word === 'DOCUMENT' ? IN_TREE : word)));
     await writeFile(join(cwd, 'calls.ts'), calls);
     const { stdout } = await npx('tsc').catch((error) => error);
@@ -134,7 +142,7 @@ for (const [name, { packages, words, calls }] of Object.entries(GENERATORS)) {
     assert.notEqual((await readdir(join(cwd, 'out'))).length, 0);
     const [outfile, entry] = [join(cwd, 'calls.mjs'), join(cwd, 'calls.ts')];
     await build({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
-    const driven = await run(process.execPath, [outfile, key, `${url}/v1`], { cwd, timeout: 20_000 });
+    const driven = await run(process.execPath, [outfile, key, `${url}/v1`], { cwd });
     assert.deepEqual(JSON.parse(driven.stdout), CAME);
   });
 }
