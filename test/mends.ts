@@ -188,18 +188,9 @@ export const EXERCISES: Record<string, Exercise> = {
   power: {
     right: {
       'with flush': [[APPEND, APPEND.replace(');', ', { flush: true });')]],
-      "with the flag 'as'": [[APPEND, APPEND.replace(');', ", { flag: 'as' });")]],
       'by a descriptor that stays open': [
         importing('fsyncSync', 'openSync', 'writeSync'),
         [APPEND, `  fd ??= openSync(log, 'a');\n  writeSync(fd, ${AS_LINE});\n  fsyncSync(fd);`],
-        ['/** Writes the line first', 'let fd: number | undefined;\n/** Writes the line first'],
-      ],
-      'by a descriptor with O_SYNC': [
-        importing('constants', 'openSync', 'writeSync'),
-        [
-          APPEND,
-          `  fd ??= openSync(log, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_SYNC);\n  writeSync(fd, ${AS_LINE});`,
-        ],
         ['/** Writes the line first', 'let fd: number | undefined;\n/** Writes the line first'],
       ],
       'by a descriptor with O_DSYNC, appended to': [
@@ -245,30 +236,9 @@ export const EXERCISES: Record<string, Exercise> = {
         importing('fsyncSync', 'openSync'),
         [APPEND, `  fsyncSync(openSync(log, 'a'));\n${APPEND}`],
       ],
-      'nothing waits for the sync': [
-        importing('fsync', 'openSync'),
-        [APPEND, `${APPEND}\n  fsync(openSync(log, 'a'), () => {});`],
-      ],
       "nothing waits for a handle's sync": [
         [FS, `${FS}\nimport { open } from 'node:fs/promises';`],
         [APPEND, `${APPEND}\n  open(log, 'a').then((handle) => handle.sync());`],
-      ],
-      'memory changes before the sync is waited for': [
-        [FS, `${FS}\nimport { open } from 'node:fs/promises';`],
-        [
-          HANDLED,
-          `  const reply = handler({ param: route.path.exec(path)![1], query: parameters, body });
-  if (!isRead) {
-    const handle = await open(log, 'r+');
-    await handle.datasync();
-    await handle.close();
-  }
-  return reply;`,
-        ],
-      ],
-      'memory changes before the line is written': [
-        [APPEND, ''],
-        ['  apply(change);\n}', `  apply(change);\n  appendFileSync(log, ${AS_LINE}, { flush: true });\n}`],
       ],
       'a sync that fails is ignored': [
         importing('fsyncSync', 'openSync'),
@@ -278,7 +248,6 @@ export const EXERCISES: Record<string, Exercise> = {
         importing('fsyncSync', 'openSync'),
         [APPEND, `${APPEND}\n  if (pets.size === 0) fsyncSync(openSync(log, 'a'));`],
       ],
-      'orders are not synced': [[APPEND, APPEND.replace(');', ', { flush: change.order === undefined });')]],
       'the key is not synced': [[APPEND, APPEND.replace(');', ', { flush: change.key === undefined });')]],
       'an animal that the disk refused is taken back, an order is not': [
         [
@@ -294,18 +263,6 @@ export const EXERCISES: Record<string, Exercise> = {
       ],
       'a cancelled order is not synced': [
         [APPEND, APPEND.replace(');', ", { flush: change.order?.status !== 'cancelled' });")],
-      ],
-      'at most one sync in half a second': [
-        [APPEND, `${APPEND.replace(');', ', { flush: Date.now() > lastSync + 500 });')}\n  lastSync = Date.now();`],
-        ['/** Writes the line first', 'let lastSync = 0;\n/** Writes the line first'],
-      ],
-      'a timer syncs': [
-        importing('fsyncSync', 'openSync'),
-        ['// Refusals. Each', "setInterval(() => fsyncSync(openSync(log, 'a')), 20).unref();\n\n// Refusals. Each"],
-      ],
-      'the sync comes in the next turn': [
-        importing('fsyncSync', 'openSync'),
-        [APPEND, `${APPEND}\n  setImmediate(() => fsyncSync(openSync(log, 'a')));`],
       ],
       'the log is written anew in place': [
         importing('writeFileSync'),
@@ -387,19 +344,6 @@ if (written !== found) {
 ${READ_LINES}`,
         ],
       ],
-      'the log is moved away first': [
-        importing('renameSync', 'writeFileSync'),
-        [READ, READ.replace('const written', 'const found')],
-        [
-          READ_LINES,
-          `const written = found.slice(0, found.lastIndexOf('\\n') + 1);
-if (written !== found) {
-  renameSync(log, \`\${log}.old\`);
-  writeFileSync(log, written, { flush: true });
-}
-${READ_LINES}`,
-        ],
-      ],
       'a torn first line stays': [
         importing('truncateSync'),
         [
@@ -408,37 +352,6 @@ ${READ_LINES}`,
 const end = bytes.lastIndexOf('\\n') + 1;
 if (end > 0) truncateSync(log, end);
 const written = bytes.toString('utf8', 0, end);`,
-        ],
-      ],
-      'every bad line is skipped': [
-        importing('writeFileSync'),
-        [
-          READ_LINES,
-          `const isGood = (line: string) => {
-  try {
-    apply(JSON.parse(line));
-    return true;
-  } catch {
-    return false;
-  }
-};
-writeFileSync(log, written.split('\\n').filter(isGood).map((line) => \`\${line}\\n\`).join(''));`,
-        ],
-      ],
-      'the file is cut at the first bad line': [
-        importing('writeFileSync'),
-        [
-          READ_LINES,
-          `let good = '';
-for (const line of written.split('\\n').filter((text) => text !== '')) {
-  try {
-    apply(JSON.parse(line));
-  } catch {
-    break;
-  }
-  good += \`\${line}\\n\`;
-}
-writeFileSync(log, good);`,
         ],
       ],
       'the log is written anew in place': [
@@ -556,29 +469,6 @@ function writeSoon(): void {
         ],
         AT_SIGTERM,
       ],
-      'with the first request of a second': [
-        ...windowsWritten(WITH_ENDS),
-        [
-          '    const limited = take(own);',
-          `    const limited = take(own);
-    if (Date.now() - writtenAt > 1_000) {
-      writeWindows();
-      writtenAt = Date.now();
-    }`,
-        ],
-        [EVERY_SECOND[0], `let writtenAt = 0;\n\n${EVERY_SECOND[0]}`],
-        AT_SIGTERM,
-      ],
-      'every five seconds': [
-        ...windowsWritten(WITH_ENDS),
-        [EVERY_SECOND[0], EVERY_SECOND[1].replace('1_000', '5_000')],
-        AT_SIGTERM,
-      ],
-      'one second after the start, and never again': [
-        ...windowsWritten(WITH_ENDS),
-        [EVERY_SECOND[0], EVERY_SECOND[1].replace('setInterval', 'setTimeout')],
-        AT_SIGTERM,
-      ],
       'until a second without a request': [
         ...windowsWritten(WITH_ENDS),
         [
@@ -596,11 +486,6 @@ function writeSoon(): void {
       ],
       'of the callers only the last': [
         ...edited([[ADDED, `  changedCallers.clear();\n${ADDED}`]], windowsWritten(WITH_ENDS)),
-        EVERY_SECOND,
-        AT_SIGTERM,
-      ],
-      'of no caller with a single request': [
-        ...edited([[ADDED, `  if (own[0].used > 0)${ADDED}`]], windowsWritten(WITH_ENDS)),
         EVERY_SECOND,
         AT_SIGTERM,
       ],
@@ -643,10 +528,6 @@ function writeSoon(): void {
       'only animals': [
         ...replayed(BY_ALL),
         ...replyKept('  write({ pet, reply: once ? [once, reply] : undefined });', ORDER_LINE),
-      ],
-      'only the last reply': [
-        ...replayed(BY_ALL, [['replies.set(...reply)', 'replies.clear(), replies.set(...reply)']]),
-        ...IN_ONE_LINE,
       ],
       'only the last reply of a caller': [...replayed(BY_ALL, LAST_OF_CALLER), ...IN_ONE_LINE],
       'the reply has the animal as it is by now': [
@@ -702,7 +583,6 @@ const SUCCESSOR`,
         ...replayed(BY_ALL),
         ...replyKept(`${REPLY_LINE}\n${PET_LINE}`, `${REPLY_LINE}\n${ORDER_LINE}`),
       ],
-      'the header alone is the key': [...replayed('String(sent)'), ...IN_ONE_LINE],
       'capital letters do not count': [
         ...replayed('JSON.stringify([digest, path, sent]).toLowerCase()'),
         ...IN_ONE_LINE,
