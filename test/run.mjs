@@ -3,7 +3,7 @@
  * `test/` and `extras/`. Of a folder it runs
  * all `*.test.ts` but two kinds: with `--slow` the `*.slow.test.ts`, which wait in real time or need packages; with
  * `--quiet` the `*.quiet.test.ts`, which measure and want a machine that does nothing else. Where this Node does not
- * read TypeScript by itself, tsx does.
+ * read TypeScript by itself, typescript.mjs does.
  */
 import '../scripts/needs-node.mjs';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -40,8 +40,8 @@ const unknown = words.find((word) => word.startsWith('-') && !kinds.some((one) =
 if (unknown !== undefined) refuse(`there is no option ${unknown}: there are --slow and --quiet`);
 const named = words.filter((word) => !word.startsWith('-'));
 const files = (named.length > 0 ? named : ['test', 'extras']).flatMap(testFiles);
-const loader = readsTypeScript ? [] : ['--import', import.meta.resolve('tsx')];
-// test/program.ts bundles the program into it, once for all files.
+const loader = readsTypeScript ? [] : ['--enable-source-maps', '--import', import.meta.resolve('./typescript.mjs')];
+// test/program.ts bundles the program into it, and typescript.mjs makes JavaScript there, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
 process.on('exit', () => rmSync(bundles, { recursive: true, force: true }));
 process.env.TEST_BUNDLES = bundles;
