@@ -22,6 +22,13 @@ const node = (words: readonly string[]): Promise<Told> =>
       resolve({ stdout, status: Number(error?.code ?? 0) }),
     ),
   );
+/** Runs it three times at most, until all is kept: some promises are of seconds, in which a busy machine may stand still. */
+async function keeps(words: readonly string[]): Promise<Told> {
+  for (let tries = 1; ; tries++) {
+    const told = await node(words);
+    if (told.status === 0 || tries === 3) return told;
+  }
+}
 const asJavaScript = (text: string) => transformSync(text, { loader: 'ts' }).code.replaceAll('.ts"', '.mjs"');
 
 test('the checker praises the mends of the exercises, and no half mend', { concurrency: 6 }, async (t) => {
@@ -39,7 +46,7 @@ test('the checker praises the mends of the exercises, and no half mend', { concu
   writeFileSync(rung, asJavaScript(readFileSync(`${cwd}/mended.ts`, 'utf8')));
   await t.test('mended.ts: all exercises are kept', async () => {
     const names = Object.keys(EXERCISES);
-    const { stdout, status } = await node([join(dir, 'break.mjs'), ...names, '--of', rung]);
+    const { stdout, status } = await keeps([join(dir, 'break.mjs'), ...names, '--of', rung]);
     assert.equal(status, 0, stdout);
     assert.deepEqual([...stdout.matchAll(/^[\w-]+(?=: kept: )/gm)].map(String).sort(), names.sort());
   });
@@ -47,7 +54,8 @@ test('the checker praises the mends of the exercises, and no half mend', { concu
     t.test(`${name}: ${what}: ${verdict}`, async () => {
       const copy = join(dir, `${name}-${index}.mjs`);
       writeFileSync(copy, asJavaScript(mended(small, edits)));
-      const { stdout, status } = await node([join(dir, 'break.mjs'), name, '--of', copy]);
+      const judge = verdict === 'kept' ? keeps : node;
+      const { stdout, status } = await judge([join(dir, 'break.mjs'), name, '--of', copy]);
       assert.match(stdout, new RegExp(`^${name}: ${verdict}: (?!it does not start: SyntaxError(?!.*JSON))`));
       assert.doesNotMatch(stdout, /ReferenceError|TypeError/); // a mistake of this half mend, which proves nothing
       assert.equal(status, verdict === 'kept' ? 0 : 1);
@@ -76,7 +84,8 @@ for (const [words, verdict] of [
   [['--full'], 'kept'],
 ] as const) {
   test(`break.ts ${words}: every promise of the table is ${verdict}`, async () => {
-    const { stdout, status } = await node([...process.execArgv, 'break.ts', ...words]);
+    const judge = verdict === 'kept' ? keeps : node;
+    const { stdout, status } = await judge([...process.execArgv, 'break.ts', ...words]);
     const told = [...stdout.matchAll(/^[\w-]+: \w+(?=: )/gm)].map(([found]) => found);
     assert.deepEqual(told.sort(), NAMES.map(([, name]) => `${name}: ${verdict}`).sort(), stdout);
     assert.equal(status, verdict === 'kept' ? 0 : 1);

@@ -10,7 +10,7 @@ import { below, choose, type Random, seeded } from '../random.ts';
 import { PET } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
-const STREAMS = 2_000;
+const STREAMS = 1_000;
 const AT_ONCE = 20;
 /** A connection takes so many at once. */
 const MAX_REQUESTS = 25;
