@@ -25,61 +25,45 @@ const MISTYPED = invalid('The API key is mistyped: its checksum does not match. 
 /** With replicas, another one may have just made this key: the gate then reads the newest keys, and looks once more. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
-export const ENDED = invalid(
-  'The API key was revoked or replaced. Use the key that took its place, or ask for a new one.',
-);
+const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
-type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find'> } };
+type Keys = Pick<Store['read']['keys'], 'find'>;
 
-/** A key, and which of its secrets a request has brought. */
+/** A key, and the digest of that of its secrets which a request has brought. */
 export interface Caller {
   readonly key: ApiKey;
   readonly digest: string;
-  /** When that secret ends, if it was rotated out. */
-  readonly endsAt: number;
 }
 
 export class Callers {
-  readonly #store: Keys;
+  readonly #store: Store;
   readonly #environment: Environment;
-  /** For speed: by the header, which saves a SHA-256 for each request. One whose key has changed is looked up anew. */
-  readonly #known = new Map<string, Caller>();
+  /** For speed: the digest of the key in a header, which saves a SHA-256 for each request. */
+  readonly #digests = new Map<string, string>();
 
-  constructor(store: Keys, environment: Environment) {
+  constructor(store: Store, environment: Environment) {
     this.#store = store;
     this.#environment = environment;
   }
 
   identify(authorization = ''): Caller | ApiError {
-    const { keys } = this.#store.read;
-    const known = this.#known.get(authorization);
-    if (known !== undefined && keys.find(known.digest) === known.key && this.#isRunning(known)) return known;
-    const digest = this.#digestIn(authorization);
+    const digest = this.#digests.get(authorization) ?? this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
-    const key = keys.find(digest);
+    const key = this.#store.read.keys.find(digest);
     if (key === undefined) return UNKNOWN;
-    const caller = callerOf(key, digest);
-    if (caller === undefined || !this.#isRunning(caller)) return ENDED;
-    if (this.#known.size >= MAX_KNOWN_HEADERS) this.#known.clear();
-    if (authorization.length <= MAX_KNOWN_HEADER_CHARS) this.#known.set(authorization, caller);
-    return caller;
+    return this.#mayUse(key, digest) ? { key, digest } : ENDED;
   }
 
-  /** True if a caller that was identified before is none any more. */
-  hasEnded(caller: Caller): boolean {
-    const key = this.#store.read.keys.find(caller.digest);
-    const now = key === caller.key ? caller : key && callerOf(key, caller.digest);
-    return now === undefined || !this.#isRunning(now);
+  /** Throws if the caller's key has ended meanwhile. `keys`: as they are now, or as a transaction sees them. */
+  check({ digest }: Caller, keys: Keys = this.#store.read.keys): void {
+    const key = keys.find(digest);
+    if (key === undefined || !this.#mayUse(key, digest)) throw ENDED;
   }
 
-  /** Throws unless the caller's secret is one of this row: its key as a transaction sees it. */
-  check({ digest }: Caller, row: ApiKey | undefined): void {
-    const caller = row === undefined ? undefined : callerOf(row, digest);
-    if (caller === undefined || !this.#isRunning(caller)) throw ENDED;
-  }
-
-  #isRunning({ endsAt }: Caller): boolean {
-    return endsAt === Number.POSITIVE_INFINITY || endsAt > this.#store.now();
+  #mayUse({ secrets, revokedAt }: ApiKey, digest: string): boolean {
+    const secret = secrets.find((one) => one.digest === digest);
+    if (secret === undefined || revokedAt !== undefined) return false;
+    return secret.endsAt === undefined || secret.endsAt > this.#store.now();
   }
 
   #digestIn(authorization: string): string | ApiError {
@@ -92,14 +76,13 @@ export class Callers {
     if (reading === 'malformed') return MALFORMED;
     if (reading === 'mistyped') return MISTYPED;
     const here = this.#environment;
-    if (reading === here) return digestOf(text);
-    const wanted = `this is the ${here} service: send a "${KEY_PREFIX[here]}" key.`;
-    return invalid(`This is a ${reading} key ("${KEY_PREFIX[reading]}"), but ${wanted}`);
+    if (reading !== here) {
+      const wanted = `this is the ${here} service: send a "${KEY_PREFIX[here]}" key.`;
+      return invalid(`This is a ${reading} key ("${KEY_PREFIX[reading]}"), but ${wanted}`);
+    }
+    const digest = digestOf(text);
+    if (this.#digests.size >= MAX_KNOWN_HEADERS) this.#digests.clear();
+    if (authorization.length <= MAX_KNOWN_HEADER_CHARS) this.#digests.set(authorization, digest);
+    return digest;
   }
-}
-
-function callerOf(key: ApiKey, digest: string): Caller | undefined {
-  const secret = key.secrets.find((one) => one.digest === digest);
-  if (secret === undefined || key.revokedAt !== undefined) return undefined;
-  return { key, digest, endsAt: secret.endsAt ?? Number.POSITIVE_INFINITY };
 }

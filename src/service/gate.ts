@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
-import { type Caller, type Callers, ENDED, UNKNOWN } from '../access/callers.ts';
+import { type Caller, type Callers, UNKNOWN } from '../access/callers.ts';
 import { formatKeyId } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
@@ -55,7 +55,7 @@ export class Gate {
     }
     if (caller instanceof ApiError) throw this.#withoutKey(req, found, caller);
     const decision = await limiter.take(caller.key);
-    if (callers.hasEnded(caller)) throw this.#withoutKey(req, found, ENDED); // while a database was asked
+    callers.check(caller); // it may have ended while a database was asked
     found.caller = caller;
     found.limits = this.#headers.ofKey(decision);
     if (decision.banBegan) {

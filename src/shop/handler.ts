@@ -32,7 +32,7 @@ export type Handler = (call: Call, context: HandlerContext) => Reply | Promise<R
 export function write<T>({ store, callers }: HandlerContext, call: Call, work: (tx: Transaction) => T): Promise<T> {
   const { caller } = call;
   return store.write((tx) => {
-    callers.check(caller, tx.keys.find(caller.digest));
+    callers.check(caller, tx.keys);
     return work(tx);
   });
 }

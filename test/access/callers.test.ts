@@ -6,7 +6,9 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
+import { type Caller, Callers } from '../../src/access/callers.ts';
 import { digestOf, environmentOf, makeKey } from '../../src/access/keys.ts';
+import { type Call, write } from '../../src/shop/handler.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { PET, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
@@ -119,4 +121,21 @@ it('a key that ends while a body comes writes nothing, whatever the body says; o
   }
   const { pets, orders, categories } = service.store.read;
   assert.deepEqual([pets.size, orders.size, categories.size], [2, 0, 0]);
+});
+
+it('a key that ends in the batch of a write ends before it', async (t) => {
+  const service = await serviceFor(t);
+  const { store, clock } = service;
+  const { text: sent, key } = await service.makeKey();
+  const callers = new Callers(store, 'production');
+  const caller = callers.identify(`Bearer ${sent}`) as Caller;
+  const add = () =>
+    write({ store, callers, clock }, { caller } as Call, (tx) =>
+      tx.pets.add({ name: 'Rex', categoryId: 3, status: 'available' }),
+    );
+  await add();
+  const ended = setKey(service, key, { secrets: [{ digest: digestOf(makeKey('production')) }] });
+  await assert.rejects(add(), { code: 'invalid_api_key' });
+  await ended;
+  assert.equal(store.read.pets.size, 1);
 });
