@@ -49,10 +49,6 @@ export interface Decision {
   readonly retryAt: number;
   /** True on the one refusal that began a ban. */
   readonly banBegan: boolean;
-}
-
-/** What a take would decide, and by which counts. */
-export interface Looked extends Decision {
   readonly strikes: number;
   /** The bans that count against the caller now. */
   readonly bans: number;
@@ -63,7 +59,8 @@ export interface Looked extends Decision {
 /** The limiter as the service uses it. Both engines have one; values come at once, or as promises from a database. */
 export interface Limiter {
   take(key: ApiKey): Decision | Promise<Decision>;
-  look(key: ApiKey): Looked | Promise<Looked>;
+  /** What a take would decide. Counts nothing. */
+  look(key: ApiKey): Decision | Promise<Decision>;
   /** Ends the ban of a key, and forgets its strikes and earlier bans; durable when it resolves. */
   lift(key: ApiKey): Promise<void>;
   /** Where other processes make keys too: resolves when every key acknowledged before can be read. */
@@ -79,8 +76,8 @@ export const newAccount = (): Account => {
  * `banAfter`: that number; 0: never; undefined: five times the limit a minute.
  */
 export function take(account: Account, limits: Limits, at: number, banAfter?: number): Decision {
-  if (account.banEndsAt > at) return describe(account, limits, at, 'banned');
   endWindows(account, at);
+  if (account.banEndsAt > at) return describe(account, limits, at, 'banned');
   if (!hasTokens(account, limits)) {
     return strike(account, limits, at, banAfter ?? STRIKES_PER_MINUTE_LIMIT * limits.perMinute);
   }
@@ -94,13 +91,10 @@ export function take(account: Account, limits: Limits, at: number, banAfter?: nu
   return describe(account, limits, at, 'admitted');
 }
 
-export function look(account: Account, limits: Limits, at: number): Looked {
+export function look(account: Account, limits: Limits, at: number): Decision {
   const now = { ...account };
   endWindows(now, at);
-  const isBanned = now.banEndsAt > at;
-  const verdict = isBanned ? 'banned' : hasTokens(now, limits) ? 'admitted' : 'limited';
-  const banEndsAt = isBanned ? now.banEndsAt : 0;
-  return { ...describe(now, limits, at, verdict), strikes: now.strikes, bans: bansNow(now, at), banEndsAt };
+  return describe(now, limits, at, now.banEndsAt > at ? 'banned' : hasTokens(now, limits) ? 'admitted' : 'limited');
 }
 
 /** The account without its ban, strikes and earlier bans. */
@@ -132,6 +126,7 @@ function strike(account: Account, limits: Limits, at: number, banAfter: number):
   return { ...describe(account, limits, at, 'banned'), banBegan: true };
 }
 
+/** Of an account whose windows that are over have been ended. */
 function describe(account: Account, { perMinute, perDay }: Limits, at: number, verdict: Verdict): Decision {
   const minute = windowOf(perMinute, account.minuteUsed, account.minuteEndsAt, at);
   const day = windowOf(perDay, account.dayUsed, account.dayEndsAt, at);
@@ -141,14 +136,16 @@ function describe(account: Account, { perMinute, perDay }: Limits, at: number, v
   if (verdict !== 'admitted') {
     for (const { remaining, endsAt } of [minute, day]) if (remaining === 0) retryAt = Math.max(retryAt, endsAt);
   }
-  return { at, verdict, minute, day, binding: dayBinds ? 'day' : 'minute', retryAt, banBegan: false };
+  const binding = dayBinds ? 'day' : 'minute';
+  const banEndsAt = verdict === 'banned' ? account.banEndsAt : 0;
+  const counts = { strikes: account.strikes, bans: bansNow(account, at), banEndsAt };
+  return { at, verdict, minute, day, binding, retryAt, banBegan: false, ...counts };
 }
 
 /** A window that is not open is full, and its end is the present. */
-function windowOf(limit: number, used: number, endsAt: number, at: number): Window {
-  const isOpen = used > 0 && endsAt > at;
-  return { limit, remaining: isOpen ? Math.max(0, limit - used) : limit, endsAt: isOpen ? endsAt : at };
-}
+const windowOf = (limit: number, used: number, endsAt: number, at: number): Window => {
+  return { limit, remaining: Math.max(0, limit - used), endsAt: used > 0 ? endsAt : at };
+};
 
 /** A timer may fire a fraction early; a client that waits exactly as long as it was told must still be admitted. */
 const TIMER_SLACK_MS = 2;

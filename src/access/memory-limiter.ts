@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { onceAMinute } from '../clock.ts';
 import type { Log } from '../store/engine.ts';
 import type { ApiKey, Store, Usage } from '../store/model.ts';
-import { type Account, type Decision, type Limiter, type Looked, lifted, look, newAccount, take } from './limiter.ts';
+import { type Account, type Decision, type Limiter, lifted, look, newAccount, take } from './limiter.ts';
 
 const WRITE_EVERY_MS = 1_000;
 const ROWS_A_TRANSACTION = 1_000;
@@ -41,7 +41,7 @@ export class MemoryLimiter implements Limiter {
     return decision;
   }
 
-  look(key: ApiKey): Looked {
+  look(key: ApiKey): Decision {
     return look(this.#account(key.id), key, this.#store.now());
   }
 

@@ -6,7 +6,6 @@ import {
   type Account,
   type Decision,
   type Limits,
-  type Looked,
   look,
   newAccount,
   retryAfterSeconds,
@@ -36,7 +35,7 @@ class LimiterModel {
     if (before.verdict === 'limited') {
       caller.strikes ??= { count: 0, endsAt: caller.minute?.endsAt ?? this.now + MINUTE_MS };
       caller.strikes.count++;
-      if (banAfter === 0 || caller.strikes.count < banAfter) return before;
+      if (banAfter === 0 || caller.strikes.count < banAfter) return this.#decision(limits);
       const step = Math.min((caller.ban?.step ?? 0) + 1, BAN_MINUTES.length);
       caller.ban = { step, endsAt: this.now + BAN_MINUTES[step - 1] * MINUTE_MS };
       caller.strikes.count = 0; // their minute goes on: a ban that is lifted may end before it
@@ -50,10 +49,8 @@ class LimiterModel {
     return { ...this.#decision(limits), verdict: 'admitted', retryAt: this.now };
   }
 
-  look(limits: Limits): Looked {
-    const { strikes, ban } = this.#caller();
-    const banEndsAt = ban !== undefined && ban.endsAt > this.now ? ban.endsAt : 0;
-    return { ...this.#decision(limits), strikes: strikes?.count ?? 0, bans: ban?.step ?? 0, banEndsAt };
+  look(limits: Limits): Decision {
+    return this.#decision(limits);
   }
 
   /** The minute in which strikes are counted goes on. */
@@ -68,7 +65,7 @@ class LimiterModel {
     for (const part of [minute, day, strikes, ban]) if (part !== undefined) part.endsAt -= ms;
   }
 
-  /** What a take would answer now. */
+  /** What a take would answer now, and by which counts. */
   #decision(limits: Limits): Decision {
     const caller = this.#caller();
     const minute = this.#window(caller.minute, limits.perMinute);
@@ -84,6 +81,9 @@ class LimiterModel {
       retryAt: Math.max(this.now, banEndsAt, ...refusing.map(({ endsAt }) => endsAt)),
       binding: narrowest === day ? 'day' : 'minute',
       banBegan: false,
+      strikes: caller.strikes?.count ?? 0,
+      bans: caller.ban?.step ?? 0,
+      banEndsAt: banEndsAt > this.now ? banEndsAt : 0,
     };
   }
 
