@@ -28,10 +28,8 @@ export function readJson(bytes: Uint8Array): JsonValue {
   return new Reader(decode(bytes)).read();
 }
 
-const WORDS = new Map<string, boolean | null>(Object.entries({ true: true, false: false, null: null }));
-
-/** A text that begins like a number, with empty groups where digits are missing. */
-const NUMBER = /(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d*))?/y;
+/** A number has groups: its sign, its whole part, its fraction, its exponent. */
+const WORD_OR_NUMBER = /true|false|null|(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?/y;
 
 /** The parts of a string; an escaped surrogate only as one of a pair. */
 const PARTS = [
@@ -61,18 +59,12 @@ class Reader {
     const next = this.#peek();
     if (++this.#values > MAX_VALUES) throw this.#error(`there are more than ${MAX_VALUES} values`);
     if (next === '"') return this.#string();
-    if (next === '-' || (next >= '0' && next <= '9')) return this.#number();
     if (next === '{' || next === '[') {
       if (depth === MAX_DEPTH) throw this.#error(`arrays and objects are more than ${MAX_DEPTH} deep`);
       this.#index++;
       return next === '{' ? this.#object(depth + 1) : this.#array(depth + 1);
     }
-    for (const [word, value] of WORDS) {
-      if (!this.#text.startsWith(word, this.#index)) continue;
-      this.#index += word.length;
-      return value;
-    }
-    throw this.#expected('a value');
+    return this.#wordOrNumber();
   }
 
   #array(depth: number): JsonValue[] {
@@ -114,20 +106,18 @@ class Reader {
     let fault = 'half of a surrogate pair stands alone';
     if (rest === '') fault = 'a string is not closed';
     else if (rest[0] !== '\\') fault = `${excerpt(rest[0])} in a string must be written as an escape`;
-    else if (rest[1] !== 'u') fault = 'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\u after a backslash';
-    else if (!/^\\u[\da-fA-F]{4}$/.test(rest)) fault = '\\u must be followed by four hexadecimal digits';
+    else if (!/^\\u[\da-fA-F]{4}$/.test(rest)) {
+      fault = 'a backslash must be followed by one of " \\ / b f n r t, or by u and four hexadecimal digits';
+    }
     return this.#error(fault, index);
   }
 
-  #number(): Int64 | Decimal {
-    NUMBER.lastIndex = this.#index;
-    const [text, sign, whole, fraction = '0', exponent = '0'] = NUMBER.exec(this.#text)!;
-    const first = this.#index + sign.length;
+  #wordOrNumber(): JsonValue {
+    WORD_OR_NUMBER.lastIndex = this.#index;
+    const [text, sign, whole, fraction = '', exponent = '0'] = WORD_OR_NUMBER.exec(this.#text) ?? [];
+    if (text === undefined) throw this.#expected('a value');
     this.#index += text.length;
-    if (whole === '') throw this.#expected('a digit', first);
-    if (whole.length > 1 && whole[0] === '0') throw this.#error('a number must not begin with 0', first);
-    if (fraction === '') throw this.#expected('a digit', first + whole.length + 1);
-    if (!/\d$/.test(exponent)) throw this.#expected('a digit');
+    if (whole === undefined) return JSON.parse(text);
     // `Number` rounds only exponents beyond 2^53, and no text has enough digits to make an int64 with one of those.
     return int64Of(sign, whole + fraction, Number(exponent) - fraction.length) ?? new Decimal(text);
   }
@@ -168,7 +158,7 @@ export class JsonError extends Error {
 }
 
 /** Bytes as text, when they are UTF-8 without a byte order mark. */
-export function decode(bytes: Uint8Array): string {
+function decode(bytes: Uint8Array): string {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString('utf8');
   if (text.startsWith('\ufeff')) throw new JsonError('a byte order mark is not allowed', '');
