@@ -129,15 +129,14 @@ const lists: Row[] = [
   succeeds('/v1/pets?%6cimit=%31', { json: [pet(1, 'Bello', 1)] }),
   succeeds('HEAD /v1/pets?limit=1'),
   listPetsFails('limit=0', 'limit: must be a whole number from 1 to 100'),
-  ...words('limit limit= limit=101 limit=abc limit=1.0 limit=%2B5 limit=05 limit=99999999999999999999').map((wrong) =>
-    listPetsFails(wrong, 'limit'),
-  ),
+  ...words(
+    'limit limit= limit=101 limit=abc limit=1.0 limit=%2B5 limit=05 limit=99999999999999999999 limit=%zz limit=%ff',
+  ).map((wrong) => listPetsFails(wrong, 'limit')),
   listPetsFails('limit=5&limit=5', 'twice'),
   listPetsFails('status=lost', 'available, pending, sold'),
   listPetsFails('status=Available', 'status'),
   ...['x', '9223372036854775808'].map((wrong) => listPetsFails(`after=${wrong}`, 'after')),
   listPetsFails('colour=red', 'colour'),
-  ...['%zz', '%ff'].map((wrong) => listPetsFails(`limit=${wrong}`, 'percent')),
   listPetsFails('limit=0&status=lost&after=x&page=2', ['limit', 'status', 'after', 'page']),
   listPetsFails('a=1&b=2&limit=1&limit=2', ['"a"', '"b"', 'twice']),
   listPetsFails('__proto__=1', '__proto__'),
