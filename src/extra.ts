@@ -10,7 +10,7 @@ export interface Extra {
   /** Options that `serve` takes too. */
   readonly options?: Options;
   /** What it adds to a server whose store is open. */
-  serve?(opening: Opening): Addition | undefined | Promise<Addition | undefined>;
+  serve?(opening: Opening): Addition | undefined;
   /** Another place for the store than a directory: what `--store URL` names. */
   readonly storage?: Storage;
 }

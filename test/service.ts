@@ -27,7 +27,6 @@ export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptio
   readonly page?: string;
   /** Nothing is opened yet. */
   readonly starting?: boolean;
-  readonly waitsToOpen?: boolean;
 }
 
 export type TestService = Awaited<ReturnType<typeof startService>>;
@@ -46,7 +45,6 @@ export async function startService(options: ServiceOptions = {}) {
     clock,
     log,
     onReply,
-    waitsToOpen: options.waitsToOpen,
   });
   const open = () => {
     const endpoints = [staticEndpoint('/', 'text/html; charset=utf-8', () => page)];

@@ -124,7 +124,7 @@ async function start(
   if (held !== undefined && idle.length > 0) {
     log.warn(`a socket was given: ${idle.join(' and ')} ${idle.length > 1 ? 'do' : 'does'} not count`);
   }
-  const service = new Service({ settings, clock, log, onReply, waitsToOpen: held !== undefined });
+  const service = new Service({ settings, clock, log, onReply });
 
   if (database === undefined) await retryWhileInUse(() => refuseSecond(data));
   // All ports open before the store: early requests get 503, and where one is taken no store is made.
@@ -145,10 +145,11 @@ async function start(
     await seedStore(store, settings.seed);
     const closeSocket = database ? undefined : await openSocket(data, { context, commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
-    // A socket that is held for us has a queue: what is in it waits until the store is open.
+    // A socket that is held for us has a queue: what is in it waits until the store is open. Before the service is, no
+    // turn of the event loop may pass, or requests would get a 503.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
-    const opened = await Promise.all(extras.map((extra) => extra.serve?.({ settings, origin })));
+    const opened = extras.map((extra) => extra.serve?.({ settings, origin }));
     const added = opened.filter((one) => one !== undefined);
     const url = `${origin}/v1`;
     // The address of this environment is the given one, or else that where the server listens.

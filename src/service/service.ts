@@ -35,8 +35,6 @@ interface Options {
   readonly clock: Clock;
   readonly log: Log;
   readonly onReply?: (summary: Summary) => void;
-  /** True: requests that come before the service is open wait for that. Else those under `/v1` get a 503. */
-  readonly waitsToOpen?: boolean;
 }
 
 /** What the service works on once it is open. */
@@ -63,8 +61,6 @@ export class Service {
   readonly #gate: Gate;
   /** Headers of every reply. */
   readonly #common: HeaderList;
-  #setOpened = () => {};
-  readonly #opened = new Promise<void>((resolve) => (this.#setOpened = resolve));
   #router: Router;
   #parts: (Parts & { readonly callers: Callers; readonly context: HandlerContext }) | undefined;
 
@@ -89,14 +85,13 @@ export class Service {
     this.server = this.#http.server;
   }
 
-  /** From now on requests under `/v1` are served. */
+  /** From now on requests under `/v1` are served. Until then they get a 503. */
   open(parts: Parts): void {
     const { clock, settings } = this.#options;
     const { store } = parts;
     const callers = new Callers(store, settings.environment);
     this.#router = this.#routerWith(parts.endpoints ?? []);
     this.#parts = { ...parts, callers, context: { store, callers, clock } };
-    this.#setOpened();
   }
 
   /** As `HttpServer.drain`. */
@@ -150,7 +145,6 @@ export class Service {
   }
 
   async #handle(incoming: Incoming): Promise<Reply> {
-    if (this.#parts === undefined && this.#options.waitsToOpen) await this.#opened;
     const found: Found = { id: randomUUID() };
     let reply: Reply;
     try {

@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, fetch } from 'undici';
 import { command, freePort } from '../program.ts';
-import { serviceFor } from '../service.ts';
 import { until } from '../until.ts';
 import { missing, workplace } from './workplace.ts';
 
@@ -81,15 +80,6 @@ test('a restart on a socket that a parent holds refuses nobody', { skip: missing
   isOver = true;
   await writers;
   assert.deepEqual([...statuses.keys()], [201]);
-});
-
-test('a request on such a socket that comes before the store is open waits for that', async (t) => {
-  const { makeKey, fetch, open } = await serviceFor(t, { starting: true, waitsToOpen: true });
-  const { text } = await makeKey();
-  const reply = fetch('/v1/pets', { key: text });
-  assert.equal(await Promise.race([reply, wait(200)]), undefined);
-  open();
-  assert.equal((await reply).status, 200);
 });
 
 test('systemd-socket-activate starts it with a socket', { skip: missing('systemd-socket-activate') }, async (t) => {
