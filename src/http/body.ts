@@ -16,8 +16,7 @@ import { expectOf } from './message.ts';
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** The most pieces of one body: each costs a call from the parser. A body of more bytes must come in larger pieces. */
 const MAX_BODY_PIECES = 4_096;
-const LEAST_BUFFER_BYTES = 1_024;
-export const NO_BODY: Uint8Array = Buffer.alloc(0);
+export const NO_BODY = Buffer.alloc(0);
 export const JSON_TYPE = 'application/json';
 /** With any parameters, but no other `charset`. */
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:$|;(?!.*\bcharset[ \t]*=(?!(?:utf-8|"utf-8")[ \t]*(?:;|$))))/i;
@@ -36,82 +35,70 @@ let bytesInAll = 0;
 export class Body {
   /** Why the rest will not come, or is not wanted. */
   failure: ApiError | undefined;
+  /** True once somebody has asked for it. */
+  isWanted = false;
   readonly #req: IncomingMessage;
   readonly #onRefused: () => void;
-  #buffer = Buffer.alloc(0);
+  readonly #ended: Promise<void>;
+  #reject: (why: ApiError) => void = () => {};
+  #buffer = NO_BODY;
   #bytes = 0;
   #pieces = 0;
-  /** Settles the promise of who has asked for it. */
-  #settle: (() => void) | undefined;
 
   /** `onRefused` is called when more has come than is taken. */
   constructor(req: IncomingMessage, onRefused: () => void) {
     this.#req = req;
     this.#onRefused = onRefused;
-    req.on('data', this.#add);
-    req.on('end', () => {
-      if (req.rawTrailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());
-      else this.#settle?.();
+    this.#ended = new Promise((resolve, reject) => {
+      this.#reject = reject;
+      req.on('end', resolve);
     });
+    this.#ended.catch(() => {}); // where nobody has asked for it
+    req.on('data', this.#add);
     req.on('close', () => req.readableEnded || this.fail(badRequest('the body ended early')));
     req.on('error', () => {}); // it closes too
   }
 
-  get isWanted(): boolean {
-    return this.#settle !== undefined;
-  }
-
-  /** Resolves with the whole body, rejects when it is refused or has broken off. */
-  whole(): Promise<Uint8Array> {
-    return new Promise((resolve, reject) => {
-      this.#settle = () => {
-        if (this.failure !== undefined) reject(this.failure);
-        else if (this.#req.readableEnded) resolve(this.#buffer.subarray(0, this.#bytes));
-      };
-      this.#settle();
-    });
+  /** All of it. Throws if it is refused, or has broken off. */
+  async whole(): Promise<Uint8Array> {
+    this.isWanted = true;
+    await this.#ended;
+    if (this.#req.rawTrailers.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
+    return this.#buffer.subarray(0, this.#bytes);
   }
 
   fail(why: ApiError): void {
     this.failure ??= why;
-    this.#settle?.();
+    this.#reject(this.failure);
   }
 
   /** Frees it, and drops what is still to come. */
   discard(): void {
     this.#req.off('data', this.#add);
     bytesInAll -= this.#buffer.length;
-    this.#buffer = Buffer.alloc(0);
-    this.#settle = undefined; // it holds the promise, and so the bytes
+    this.#buffer = NO_BODY;
   }
 
   readonly #add = (piece: Buffer): void => {
     if (this.failure !== undefined) return;
     const bytes = this.#bytes + piece.length;
-    if (bytes > MAX_BODY_BYTES) this.#refuse(bodyTooLarge());
-    else if (++this.#pieces > MAX_BODY_PIECES) this.#refuse(bodyInTooManyPieces());
-    else if (!this.#grow(bytes)) this.fail(tooManyBodies());
-    else {
+    if (bytes > MAX_BODY_BYTES || ++this.#pieces > MAX_BODY_PIECES) {
+      this.fail(bytes > MAX_BODY_BYTES ? bodyTooLarge() : bodyInTooManyPieces());
+      this.#onRefused();
+    } else if (this.#hasRoom(bytes)) {
       piece.copy(this.#buffer, this.#bytes);
       this.#bytes = bytes;
-    }
+    } else this.fail(tooManyBodies());
   };
 
-  #refuse(why: ApiError): void {
-    this.fail(why);
-    this.#onRefused();
-  }
-
   /** Makes room for so many bytes, in one buffer. False if all bodies together would take too much. */
-  #grow(bytes: number): boolean {
-    const before = this.#buffer.length;
-    if (bytes <= before) return true;
-    const size = before === 0 ? bytes : Math.min(Math.max(2 * bytes, LEAST_BUFFER_BYTES), MAX_BODY_BYTES);
-    if (bytesInAll + size - before > MAX_BODY_BYTES_IN_ALL) return false;
-    bytesInAll += size - before;
-    const larger = Buffer.allocUnsafeSlow(size);
-    this.#buffer.copy(larger);
-    this.#buffer = larger;
+  #hasRoom(bytes: number): boolean {
+    if (bytes <= this.#buffer.length) return true;
+    const size = Math.min(2 * bytes, MAX_BODY_BYTES);
+    const inAll = bytesInAll + size - this.#buffer.length;
+    if (inAll > MAX_BODY_BYTES_IN_ALL) return false;
+    bytesInAll = inAll;
+    this.#buffer = Buffer.concat([this.#buffer], size);
     return true;
   }
 }
