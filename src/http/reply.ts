@@ -8,8 +8,8 @@ export interface Reply {
   readonly headers: HeaderList;
   /** A large body that many clients get is one buffer for all. */
   readonly body: string | Buffer;
-  /** The connection ends with it. */
-  readonly isLast: boolean;
+  /** True: the connection ends with it. */
+  readonly isLast?: boolean;
 }
 
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
@@ -17,29 +17,20 @@ export const JSON_UTF_8 = 'application/json; charset=utf-8';
 export const SAFE: HeaderList = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 export const CLOSE: HeaderList = ['Connection', 'close'];
 
-export function replyWith(
-  status: number,
-  type: string,
-  body: string | Buffer,
-  headers: HeaderList = [],
-  isLast = false,
-): Reply {
+export function replyWith(status: number, type: string, body: string | Buffer, headers: HeaderList = []): Reply {
   const length = `${Buffer.byteLength(body)}`;
-  return { status, headers: ['Content-Type', type, 'Content-Length', length, ...headers], body, isLast };
+  return { status, headers: ['Content-Type', type, 'Content-Length', length, ...headers], body };
 }
 
 export const jsonReply = (status: number, json: string, headers?: HeaderList): Reply =>
   replyWith(status, JSON_UTF_8, json, headers);
 
-/** 204, or another status without a body. */
-export const emptyReply = (status: number, headers: HeaderList = []): Reply => {
-  return { status, headers, body: '', isLast: false };
-};
+export const noContent = (headers: HeaderList = []): Reply => ({ status: 204, headers, body: '' });
 
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  return replyWith(status, JSON_UTF_8, text, headers, endsConnection);
+  return { ...jsonReply(status, text, headers), isLast: endsConnection };
 }
 
 /** The whole reply to what is no request: node:http has no response to write it to. */

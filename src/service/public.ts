@@ -1,7 +1,7 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/body.ts';
 import { type HeaderList, notNow } from '../http/errors.ts';
-import { emptyReply, errorReply, jsonReply, type Reply, replyWith } from '../http/reply.ts';
+import { errorReply, jsonReply, noContent, type Reply, replyWith } from '../http/reply.ts';
 import type { PublicEndpoint } from './routes.ts';
 
 const HEALTHY = jsonReply(200, '{"status":"ok"}');
@@ -51,5 +51,5 @@ export function preflight(allow: string, origin: string | undefined): Reply {
     headers.push('Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN);
     headers.push('Access-Control-Max-Age', PREFLIGHT_SECONDS);
   }
-  return emptyReply(204, headers);
+  return noContent(headers);
 }

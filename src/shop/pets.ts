@@ -2,7 +2,7 @@
 
 import { ApiError, notFound } from '../http/errors.ts';
 import { enumParameter, refuseParameters } from '../http/query.ts';
-import { emptyReply, jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, noContent, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, TABLES } from '../store/model.ts';
@@ -92,5 +92,5 @@ export async function deletePet(call: Call, context: HandlerContext): Promise<Re
     }
     tx.pets.delete(pet.id);
   });
-  return emptyReply(204);
+  return noContent();
 }
