@@ -58,14 +58,9 @@ export const MAX_TARGET_CHARS = 2_048;
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
 export const badRequest = (message: string) => new ApiError('bad_request', message, [], true);
 
-export const otherVersion = () => badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
-
-export const nothingThere = () => new ApiError('not_found', 'there is nothing at this path');
+export const OTHER_VERSION = 'only HTTP/1.0 and HTTP/1.1 are supported';
 
 export const notFound = (what: string) => new ApiError('not_found', `there is no such ${what}`);
-
-export const methodNotAllowed = (allow: string) =>
-  new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
 
 export const bodyTooLarge = () =>
   new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, [], true);
@@ -82,30 +77,27 @@ export const headersTooLarge = () => {
 
 export const notNow = (why: string) => new ApiError('unavailable', why, ['Retry-After', '1']);
 
+/** What is wrong with a message that node:http cannot parse. */
+const PARSER_FAULTS: Record<string, string> = {
+  HPE_INVALID_METHOD: 'the request does not begin with a method that is served here',
+  // Also if the line ends without a carriage return.
+  HPE_INVALID_VERSION:
+    'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
+  HPE_INVALID_EOF_STATE: 'the request ended early',
+  HPE_PAUSED_H2_UPGRADE: OTHER_VERSION,
+};
+
 /** What a client gets in place of an error of node's parser, or of its time-outs. */
 export function fromParserError(error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }): ApiError {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW': {
-      const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
-      // The line in which the parser gave up is a request line if a space follows its first word: no header has one there.
-      const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
-      return isTarget ? uriTooLong() : headersTooLarge();
-    }
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('request_timeout', 'the request did not arrive in time');
-    case 'HPE_INVALID_METHOD':
-      return badRequest('the request does not begin with a method that is served here');
-    case 'HPE_INVALID_VERSION': // also if the line ends without a carriage return
-      return badRequest(
-        'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
-      );
-    case 'HPE_INVALID_EOF_STATE':
-      return badRequest('the request ended early');
-    case 'HPE_PAUSED_H2_UPGRADE':
-      return otherVersion();
-    default:
-      return badRequest('this is not a well-formed HTTP request');
+  const { code = '', rawPacket, bytesParsed } = error;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError('request_timeout', 'the request did not arrive in time');
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') {
+    return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
   }
+  if (code !== 'HPE_HEADER_OVERFLOW')
+    return badRequest(PARSER_FAULTS[code] ?? 'this is not a well-formed HTTP request');
+  const read = rawPacket?.toString('latin1', 0, bytesParsed) ?? '';
+  // The line in which the parser gave up is a request line if a space follows its first word: no header has one there.
+  const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
+  return isTarget ? uriTooLong() : headersTooLarge();
 }

@@ -6,14 +6,14 @@ import {
   headersTooLarge,
   MAX_HEADER_PAIRS,
   MAX_TARGET_CHARS,
-  otherVersion,
+  OTHER_VERSION,
   uriTooLong,
 } from './errors.ts';
 
 /** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE'];
-/** Headers that must not be repeated. */
+/** Headers of which node:http keeps the first, though another reader of the same bytes may take the second. */
 const SINGLE = ['host', 'content-type', 'authorization', 'transfer-encoding'];
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
@@ -46,9 +46,10 @@ function originForm({ url: target = '', method, headers }: IncomingMessage): str
 export function checkMessage(req: IncomingMessage): void {
   const { host, 'transfer-encoding': encoding } = req.headers;
   const isOld = req.httpVersionMinor === 0;
-  if (req.httpVersionMajor !== 1) throw otherVersion();
+  if (req.httpVersionMajor !== 1) throw badRequest(OTHER_VERSION);
   if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
-  const twice = sentTwice(req);
+  const isRepeated = req.rawHeaders.length > 2 * Object.keys(req.headers).length; // for speed: most have no second list
+  const twice = isRepeated ? SINGLE.find((name) => (req.headersDistinct[name]?.length ?? 0) > 1) : undefined;
   if (twice !== undefined) throw badRequest(`the header ${twice} was sent twice`);
   if (encoding !== undefined && encoding !== 'chunked') {
     throw badRequest('the only Transfer-Encoding supported is chunked');
@@ -59,18 +60,6 @@ export function checkMessage(req: IncomingMessage): void {
     throw badRequest('the header Host is not a host name with an optional port');
   }
   if (hasBody(req) && WITHOUT_BODY.includes(req.method!)) throw badRequest(`a ${req.method} request has no body`);
-}
-
-/** A header of which node:http keeps the first, though another reader of the same bytes may take the second. */
-function sentTwice({ rawHeaders, headers }: IncomingMessage): string | undefined {
-  if (rawHeaders.length === 2 * Object.keys(headers).length) return undefined; // for speed: each header was sent once
-  const seen = new Set<string>();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index].toLowerCase();
-    if (seen.has(name)) return rawHeaders[index];
-    if (SINGLE.includes(name)) seen.add(name);
-  }
-  return undefined;
 }
 
 /** The `Expect` header. In HTTP/1.0 a server must ignore `100-continue` (RFC 9110, 10.1.1). */

@@ -7,7 +7,7 @@ import type { Limiter } from '../access/limiter.ts';
 import { type Clock, onceAMinute } from '../clock.ts';
 import { NO_BODY, readBody } from '../http/body.ts';
 import type { Incoming } from '../http/connection.ts';
-import { ApiError, type HeaderList, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
+import { ApiError, type HeaderList, notNow } from '../http/errors.ts';
 import { checkMessage, checkTargetAndExpect, header, readTarget, WITHOUT_BODY } from '../http/message.ts';
 import { errorReply, type Reply, SAFE } from '../http/reply.ts';
 import { type DrainOptions, HttpServer } from '../http/server.ts';
@@ -134,8 +134,10 @@ export class Service {
     }
 
     checkTargetAndExpect(req);
-    if (route === undefined) throw nothingThere();
-    if (endpoint === undefined) throw methodNotAllowed(route.allow);
+    if (route === undefined) throw new ApiError('not_found', 'there is nothing at this path');
+    if (endpoint === undefined) {
+      throw new ApiError('method_not_allowed', `this path takes: ${route.allow}`, ['Allow', route.allow]);
+    }
     if ('answer' in endpoint) return endpoint.answer();
 
     const bytes = WITHOUT_BODY.includes(method) ? NO_BODY : await readBody(req, res, body);
