@@ -6,14 +6,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Body } from './body.ts';
-import { type ApiError, MAX_BODY_BYTES } from './errors.ts';
+import { type ApiError, MAX_BODY_BYTES, notNow } from './errors.ts';
 import { expectOf, hasBody } from './message.ts';
 import { CLOSE, type Reply, rawReply } from './reply.ts';
+import type { HttpServer } from './server.ts';
 
 /** The most requests that wait while one is under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
 /** A client that still sends has so long to read the last reply: a close upon unread input is a reset, which may overtake it. */
 const LINGER_MS = 1_000;
+const TOO_MANY = notNow('too many requests wait on this connection: this one was not begun');
 /** The value of `Connection` is a list. */
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 /** If an address has so many connections that have sent too much, its others are not read meanwhile. */
@@ -36,20 +38,6 @@ export interface Incoming {
   readonly receivedAt: number;
   /** True if it came while the service was stopping. */
   readonly isLate: boolean;
-  /** True if too many wait on its connection already. */
-  readonly isTooMany: boolean;
-}
-
-export interface Handlers {
-  /** The reply to a request. Does not reject. */
-  handle(incoming: Incoming): Promise<Reply>;
-  /** The reply to what cannot be parsed, or did not come in time. */
-  refusal(socket: Socket, why: ApiError): Reply;
-}
-
-interface Server {
-  readonly isStopping: boolean;
-  readonly options: Handlers;
 }
 
 export class Connection {
@@ -61,7 +49,7 @@ export class Connection {
   sendsTooMuch = false;
   /** All of its address, itself too. */
   readonly #ofAddress: ReadonlySet<Connection>;
-  readonly #server: Server;
+  readonly #server: HttpServer;
   #isRead = true;
   /** Requests that have come, and have no reply yet. */
   #open = 0;
@@ -71,7 +59,7 @@ export class Connection {
   /** Why the input behind the newest request cannot be read: it is told behind the reply. */
   #fault: ApiError | undefined;
 
-  constructor(socket: Socket, server: Server, ofAddress: ReadonlySet<Connection>) {
+  constructor(socket: Socket, server: HttpServer, ofAddress: ReadonlySet<Connection>) {
     this.socket = socket;
     this.#ofAddress = ofAddress;
     this.#server = server;
@@ -89,34 +77,34 @@ export class Connection {
   }
 
   /** Takes a request, which waits for those before it. */
-  take(req: IncomingMessage, res: ServerResponse, receivedAt: number, isLate: boolean): void {
+  take(req: IncomingMessage, res: ServerResponse): void {
+    const { options, refusesLate } = this.#server;
     const isTooMany = this.#open > MAX_WAITING || this.sendsTooMuch || !this.socket.writable;
     if (isTooMany) this.#endFlood();
     const body = !isTooMany && hasBody(req) ? new Body(req, () => this.#endFlood()) : undefined;
     // For speed: without `optimizeEmptyRequests`, node:http would drain the request as a stream, after the reply.
     if (body === undefined && !req.readableEnded) req.read();
-    const before = this.#open++ > 0 ? this.#replied : undefined;
-    this.#newest = { req, res, body, receivedAt, isLate, isTooMany };
-    this.#replied = this.#serve(this.#newest, before);
+    this.#newest = { req, res, body, receivedAt: options.clock.now(), isLate: refusesLate };
+    this.#replied = this.#serve(this.#newest, isTooMany);
   }
 
   /** Ends the connection when no reply is due or under way. */
   async endWhenIdle(): Promise<void> {
-    for (let replied: unknown; replied !== this.#replied; ) await (replied = this.#replied);
+    while (this.#open > 0) await this.#replied;
     this.socket.destroy();
   }
 
-  /** `before`: resolves when the replies to the requests before this one have left; undefined: none waits. */
-  async #serve(incoming: Incoming, before?: Promise<void>): Promise<void> {
+  async #serve(incoming: Incoming, isTooMany: boolean): Promise<void> {
     const { socket } = this;
-    if (before !== undefined) await before;
-    const isServed = socket.writable;
-    if (isServed) {
-      const reply = await this.#server.options.handle(incoming);
-      if (socket.writable) this.#send(incoming, reply);
-    }
+    const { handle, refusal } = this.#server.options;
+    if (this.#open++ > 0) await this.#replied; // still of the request before
+    let reply: Reply | undefined;
+    if (socket.writable) reply = isTooMany ? refusal(TOO_MANY, socket, incoming) : await handle(incoming);
     incoming.body?.discard();
-    if (isServed && !socket.destroyed) await new Promise((resolve) => incoming.res.on('close', resolve));
+    if (reply !== undefined && socket.writable) {
+      this.#send(incoming, reply);
+      await new Promise((resolve) => incoming.res.on('close', resolve));
+    }
     this.#open--;
   }
 
@@ -135,29 +123,25 @@ export class Connection {
     if (!this.socket.writable) return;
     const newest = this.#newest;
     const isReplied = newest === undefined || newest.res.headersSent;
-    const isBrokenOff = newest?.body !== undefined && !newest.req.complete;
-    if (isBrokenOff && isReplied) this.socket.destroy();
-    else if (isBrokenOff) newest.body.fail(why);
-    else if (!isReplied) this.#fault = why;
-    else {
-      this.#tell(why);
-      this.#end();
-    }
+    if (newest?.body !== undefined && !newest.req.complete) {
+      if (isReplied) this.socket.destroy();
+      else newest.body.fail(why);
+    } else if (isReplied) this.#tell(why);
+    else this.#fault = why;
   }
 
   #send(incoming: Incoming, reply: Reply): void {
     const { req, res } = incoming;
     const isLast = reply.isLast || this.#endsBehind(incoming);
+    res.writeHead(reply.status, [...reply.headers, ...(isLast ? CLOSE : [])]);
     const fault = isLast || incoming !== this.#newest ? undefined : this.#fault;
-    res.writeHead(reply.status, isLast ? [...reply.headers, ...CLOSE] : [...reply.headers]);
-    const content = req.method === 'HEAD' ? '' : reply.body;
-    if (!isLast && fault === undefined) return void res.end(content);
-    if (content.length > 0) res.write(content);
-    else res.flushHeaders();
+    if (!isLast && fault === undefined) return void res.end(reply.body);
+    res.write(reply.body);
+    res.flushHeaders(); // where there is no body, or none is sent to a HEAD
     // Nobody wants the rest, and to read it would cost others their turn. A 503 is not the client's doing.
     if (!req.complete && reply.status !== 503) this.#endFlood();
-    if (fault !== undefined) this.#tell(fault);
-    this.#end(res);
+    if (fault === undefined) this.#end(res);
+    else this.#tell(fault, res);
   }
 
   /**
@@ -180,9 +164,10 @@ export class Connection {
     return incoming === this.#newest && (this.sendsTooMuch || this.#server.isStopping);
   }
 
-  /** Tells why the input cannot be read any further, behind what was written. */
-  #tell(why: ApiError): void {
-    this.socket.write(rawReply(this.#server.options.refusal(this.socket, why)));
+  /** Tells why the input cannot be read any further, behind what was written. `res`: as of `#end`. */
+  #tell(why: ApiError, res?: ServerResponse): void {
+    this.socket.write(rawReply(this.#server.options.refusal(why, this.socket)));
+    this.#end(res);
   }
 
   /**

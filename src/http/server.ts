@@ -2,13 +2,14 @@
  * The HTTP server: node:http with every setting explicit, a reply of ours wherever it would answer by itself, the bounds
  * on connections, and the stop.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { balance, Connection, type Handlers } from './connection.ts';
+import { balance, Connection, type Incoming } from './connection.ts';
 import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import { METHODS } from './message.ts';
+import type { Reply } from './reply.ts';
 
 const MAX_CONNECTIONS = 10_000;
 /** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
@@ -21,20 +22,27 @@ const MAX_STILL_MS = 30_000;
  */
 const IDLE_GRACE_MS = 300;
 
-interface Options extends Handlers {
+/** CONNECT has a target of its own form, and comes by an event of its own. */
+const CONNECT = new ApiError(
+  'method_not_allowed',
+  'CONNECT is not served here',
+  ['Allow', [...METHODS, 'OPTIONS'].join(', ')],
+  true,
+);
+
+interface Options {
   readonly clock: Clock;
-  readonly keepAliveSeconds: number;
-  readonly maxConnections?: number;
+  /** Seconds for which a connection may stay unused. */
+  readonly keepAlive: number;
   readonly connectionsPerAddress?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
+  /** The reply to a request. Does not reject. */
+  handle(incoming: Incoming): Promise<Reply>;
+  /** The reply to what is not handled. `incoming` is missing if it cannot be parsed, or did not come in time. */
+  refusal(why: ApiError, socket: Socket, incoming?: Incoming): Reply;
   /** Called when a connection was refused. */
   onRefused(): void;
-}
-
-export interface DrainOptions {
-  /** True: a successor has the port. Connections that are not accepted yet are left to it, and none is refused. */
-  readonly leavesQueue?: boolean;
 }
 
 export class HttpServer {
@@ -43,11 +51,12 @@ export class HttpServer {
   /** Connections that were refused since the start, by the bound that they met. */
   readonly refused = { maximum: 0, address: 0 };
   isStopping = false;
+  /** True: a request that comes now is refused, unless it is for everybody. */
+  refusesLate = false;
   readonly options: Options;
   /** By the address, or where addresses are not told apart by the socket. */
   readonly #ofAddress = new Map<string | Socket, Set<Connection>>();
   #accepted = 0;
-  #servesLate = false;
 
   constructor(options: Options) {
     this.options = options;
@@ -55,7 +64,7 @@ export class HttpServer {
       headersTimeout: 10_000,
       requestTimeout: 15_000,
       connectionsCheckingInterval: 2_000, // with node's own 30 s, a slow client could far exceed these time-outs
-      keepAliveTimeout: 1_000 * options.keepAliveSeconds,
+      keepAliveTimeout: 1_000 * options.keepAlive,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
@@ -64,7 +73,7 @@ export class HttpServer {
     };
     const server = createServer(settings);
     this.server = server;
-    server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS;
+    server.maxConnections = MAX_CONNECTIONS;
     server.maxRequestsPerSocket = 0;
     server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
     server.timeout = MAX_STILL_MS;
@@ -73,21 +82,22 @@ export class HttpServer {
     server.on('connection', (socket) => this.#accept(socket));
     server.on('drop', () => this.#countRefused('maximum'));
     server.on('timeout', endStill);
-    server.on('request', (req, res) => this.#take(req, res));
+    server.on('request', (req, res) => this.open.get(req.socket)?.take(req, res));
     // `100 Continue` is sent when, and only if, the body is wanted.
     server.on('checkContinue', (req, res) => server.emit('request', req, res));
     server.on('checkExpectation', (req, res) => server.emit('request', req, res));
-    server.on('connect', (_, socket: Socket) => this.open.get(socket)?.break(connectRefusal()));
+    server.on('connect', (_, socket: Socket) => this.open.get(socket)?.break(CONNECT));
     server.on('clientError', (error, socket: Socket) => this.#onBadInput(error, socket));
   }
 
   /**
    * Accepts no new connections, and finishes the requests under way. Those that come meanwhile are handled as late.
-   * After `maxMs` it ends what is left, whatever clients send.
+   * After `maxMs` it ends what is left, whatever clients send. `leavesQueue`: a successor has the port. Connections that
+   * are not accepted yet are left to it, and no request is refused.
    */
-  async drain(maxMs: number, { leavesQueue = false }: DrainOptions = {}): Promise<void> {
+  async drain(maxMs: number, { leavesQueue = false } = {}): Promise<void> {
     this.isStopping = true;
-    this.#servesLate = leavesQueue;
+    this.refusesLate = !leavesQueue;
     const deadline = setTimeout(() => this.open.forEach((_, socket) => void socket.destroy()), maxMs);
     if (!leavesQueue) {
       // To stop listening resets clients that the kernel has connected: these are accepted first, one a turn, until none comes.
@@ -103,11 +113,6 @@ export class HttpServer {
     for (const connection of this.open.values()) void connection.endWhenIdle();
     await closed;
     clearTimeout(deadline);
-  }
-
-  #take(req: IncomingMessage, res: ServerResponse): void {
-    const isLate = this.isStopping && !this.#servesLate;
-    this.open.get(req.socket)?.take(req, res, this.options.clock.now(), isLate);
   }
 
   #accept(socket: Socket): void {
@@ -137,14 +142,10 @@ export class HttpServer {
     this.options.onRefused();
   }
 
-  /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
+  /** Called for what cannot be parsed, for a client that is gone, and for one that sent nothing or not all in time. */
   #onBadInput(error: Error & { code?: string }, socket: Socket): void {
-    if (error.code === 'ECONNRESET') return void socket.destroy();
-    if (socket.bytesRead === 0) {
-      // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.
-      return void setImmediate(() => socket.bytesRead === 0 && socket.destroy());
-    }
-    this.open.get(socket)?.break(fromParserError(error));
+    if (error.code === 'ECONNRESET' || socket.bytesRead === 0) socket.destroy();
+    else this.open.get(socket)?.break(fromParserError(error));
   }
 }
 
@@ -153,10 +154,4 @@ function endStill(socket: Socket): void {
   // While our side is being ended, node:net cannot reset the socket, and would never close it.
   if (socket.writableLength === 0 || socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();
-}
-
-/** CONNECT has a target of its own form, and comes by an event of its own. */
-function connectRefusal(): ApiError {
-  const allow = [...METHODS, 'OPTIONS'].join(', ');
-  return new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', allow], true);
 }

@@ -10,7 +10,7 @@ import type { Incoming } from '../http/connection.ts';
 import { ApiError, type HeaderList, notNow } from '../http/errors.ts';
 import { checkMessage, checkTargetAndExpect, header, readTarget, WITHOUT_BODY } from '../http/message.ts';
 import { errorReply, type Reply, SAFE } from '../http/reply.ts';
-import { type DrainOptions, HttpServer } from '../http/server.ts';
+import { HttpServer } from '../http/server.ts';
 import type { HandlerContext } from '../shop/handler.ts';
 import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
@@ -26,7 +26,6 @@ export interface Settings {
   readonly trustProxy: number;
   /** Seconds for which a connection may stay unused. */
   readonly keepAlive: number;
-  readonly maxConnections?: number;
   readonly connectionsPerAddress?: number;
 }
 
@@ -67,19 +66,18 @@ export class Service {
   constructor(options: Options) {
     this.#options = options;
     const { clock, log, settings } = options;
-    const { trustProxy, keepAlive, maxConnections, connectionsPerAddress } = settings;
+    const { trustProxy, keepAlive, connectionsPerAddress } = settings;
     this.#gate = new Gate({ clock, log, trustProxy });
     this.#common = [...SAFE, ...corsHeaders(settings.corsOrigin)];
     this.#router = this.#routerWith([]);
     const mayWarn = onceAMinute(() => clock.now());
     this.#http = new HttpServer({
       clock,
-      keepAliveSeconds: keepAlive,
-      maxConnections,
+      keepAlive,
       connectionsPerAddress,
       addressOf: trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
       handle: (incoming) => this.#handle(incoming),
-      refusal: (socket, why) => this.#refusal(socket, why),
+      refusal: (why, socket, incoming) => this.#refusal(why, socket, incoming),
       onRefused: () => mayWarn() && log.warn(REFUSED, { ...this.#http.refused }),
     });
     this.server = this.#http.server;
@@ -95,7 +93,7 @@ export class Service {
   }
 
   /** As `HttpServer.drain`. */
-  drain(maxMs: number, how?: DrainOptions): Promise<void> {
+  drain(maxMs: number, how?: { leavesQueue?: boolean }): Promise<void> {
     return this.#http.drain(maxMs, how);
   }
 
@@ -107,11 +105,7 @@ export class Service {
   }
 
   /** The way of every request. A step that refuses throws, and the refusal becomes the reply. */
-  async #answer({ req, res, body, isLate, isTooMany }: Incoming, found: Found): Promise<Reply> {
-    if (isTooMany) {
-      found.limits = this.#gate.lookByAddress(req.socket, req); // no database is asked for what is not begun
-      throw TOO_MANY;
-    }
+  async #answer({ req, res, body, isLate }: Incoming, found: Found): Promise<Reply> {
     const method = req.method!;
     const { path, query } = readTarget(req);
     const route = this.#router.find(path);
@@ -165,9 +159,10 @@ export class Service {
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
-  /** The reply to what is no request. */
-  #refusal(socket: Socket, why: ApiError): Reply {
-    return this.#complete(errorReply(why), { id: randomUUID(), limits: this.#gate.lookByAddress(socket) }, socket);
+  /** The reply to what is not handled. No database is asked for its limits. */
+  #refusal(why: ApiError, socket: Socket, incoming?: Incoming): Reply {
+    const limits = this.#gate.lookByAddress(socket, incoming?.req);
+    return this.#complete(errorReply(why), { id: randomUUID(), limits }, socket, incoming);
   }
 
   /** The reply with all of its headers, which is reported. `incoming` is missing if no request could be parsed. */
@@ -201,7 +196,6 @@ export class Service {
 const REFUSED = 'connections were refused; counts since the start';
 const STARTING = 'the service is starting';
 const STOPPING = 'the service is shutting down';
-const TOO_MANY = notNow('too many requests wait on this connection: this one was not begun');
 
 /** What a key that only reads may ask for. */
 const READING = ['GET', 'HEAD'];

@@ -66,7 +66,8 @@ test('--connections-per-address sets another number', async (t) => {
 });
 
 test('behind a proxy addresses are not told apart, and those beyond the maximum are counted', async (t) => {
-  const service = await serviceFor(t, { trustProxy: 1, maxConnections: 50 });
+  const service = await serviceFor(t, { trustProxy: 1 });
+  service.service.server.maxConnections = 50;
   const sockets = await opener(t, service)(60, '127.0.0.2');
   await until(() => openOf(sockets) === 50);
   assert.deepEqual(service.service.counts.refused, { maximum: 10, address: 0 });
