@@ -124,7 +124,7 @@ export class Service {
     if (parts === undefined && (isLimited || route === undefined)) throw notNow(STARTING);
     if (isLimited) {
       const { key } = await this.#gate.pass(req, found, parts!);
-      if (key.readOnly && !READING.includes(method)) throw readOnlyKey();
+      if (key.readOnly && !READING.includes(method)) throw READ_ONLY;
     }
 
     checkTargetAndExpect(req);
@@ -199,8 +199,7 @@ const STOPPING = 'the service is shutting down';
 
 /** What a key that only reads may ask for. */
 const READING = ['GET', 'HEAD'];
-const readOnlyKey = () =>
-  new ApiError(
-    'read_only_key',
-    'this key may only read: it takes GET and HEAD; ask the operator for one that may write',
-  );
+const READ_ONLY = new ApiError(
+  'read_only_key',
+  'this key may only read: it takes GET and HEAD; ask the operator for one that may write',
+);
