@@ -133,7 +133,8 @@ export class Connection {
   #send(incoming: Incoming, reply: Reply): void {
     const { req, res } = incoming;
     const isLast = reply.isLast || this.#endsBehind(incoming);
-    res.writeHead(reply.status, [...reply.headers, ...(isLast ? CLOSE : [])]);
+    if (isLast) reply.headers.push(...CLOSE);
+    res.writeHead(reply.status, reply.headers);
     const fault = isLast || incoming !== this.#newest ? undefined : this.#fault;
     if (!isLast && fault === undefined) return void res.end(reply.body);
     res.write(reply.body);

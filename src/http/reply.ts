@@ -5,7 +5,7 @@ import { type ApiError, CATALOGUE, type HeaderList } from './errors.ts';
 export interface Reply {
   readonly status: number;
   /** No value holds text of a client, so none can break out of its line. */
-  readonly headers: HeaderList;
+  readonly headers: string[];
   /** A large body that many clients get is one buffer for all. */
   readonly body: string | Buffer;
   /** True: the connection ends with it. */
@@ -25,7 +25,7 @@ export function replyWith(status: number, type: string, body: string | Buffer, h
 export const jsonReply = (status: number, json: string, headers?: HeaderList): Reply =>
   replyWith(status, JSON_UTF_8, json, headers);
 
-export const noContent = (headers: HeaderList = []): Reply => ({ status: 204, headers, body: '' });
+export const noContent = (headers: string[] = []): Reply => ({ status: 204, headers, body: '' });
 
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];

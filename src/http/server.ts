@@ -37,7 +37,7 @@ interface Options {
   readonly connectionsPerAddress?: number;
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
-  /** The reply to a request. Does not reject. */
+  /** The reply to a request; headers may be added to it. Does not reject. */
   handle(incoming: Incoming): Promise<Reply>;
   /** The reply to what is not handled. `incoming` is missing if it cannot be parsed, or did not come in time. */
   refusal(why: ApiError, socket: Socket, incoming?: Incoming): Reply;
