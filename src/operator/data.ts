@@ -1,6 +1,6 @@
 /** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, fstatSync, linkSync, lstatSync, rmSync } from 'node:fs';
+import { createReadStream, existsSync, fstatSync, renameSync, rmSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
@@ -164,45 +164,30 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 
 /** Writes a new file, which gets its name only when it is complete and durable. */
 async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
-  if (lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
   const path = resolve(file);
+  if (existsSync(path)) throw new Error(`${file} exists already: name another file`);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
-  const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  let incomplete = [temporary];
-  const remove = () => {
-    for (const name of incomplete) rmSync(name, { force: true });
-  };
+  let unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
+  const remove = () => rmSync(unfinished, { force: true });
   process.once('exit', remove);
   try {
     const bytes = await begin();
-    const output = await open(temporary, 'wx', 0o600);
+    const output = await open(unfinished, 'wx', 0o600);
     try {
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
-      link(temporary, path);
-      incomplete = [temporary, path]; // the name may not be durable
+      renameSync(unfinished, path);
+      unfinished = path; // the name may not be durable
       await realDisk.syncDirectory(dirname(path));
-      incomplete = [temporary];
+      process.off('exit', remove);
       return proof;
     } finally {
       await output.close();
     }
   } catch (error) {
-    throw Object.assign(error as Error, { path: file });
-  } finally {
     remove();
-    process.off('exit', remove);
-  }
-}
-
-/** Fails if another process has taken the name meanwhile. */
-function link(temporary: string, path: string): void {
-  try {
-    linkSync(temporary, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
-    throw new Error(`the file system of ${path} has no hard links: write to standard output, as in backup - > ${path}`);
+    throw Object.assign(error as Error, { path: file });
   }
 }
 
