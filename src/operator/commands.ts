@@ -44,14 +44,16 @@ export interface Tools {
 export interface Command<O extends Options = Options, P extends Options = Options> {
   readonly name: string;
   readonly help: string;
-  /** Sentences of `--help` below the first. */
+  /** Lines of `--help` below the first. */
   readonly more?: string;
   readonly options: O;
   readonly takes: P;
   /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
   readonly access?: 'read' | 'write' | 'create';
+  /** It reads its input while it works. */
+  readonly hasInput?: boolean;
   /** Throws an error for values that do not fit together. */
-  readonly refuseMisfit?: (values: Values<O>, labelOf: LabelOf) => void;
+  readonly fits?: (values: Values<O>, labelOf: LabelOf) => unknown;
   /** What is done where the store is open. The result is an object, or a body. */
   readonly work?: (context: Context, values: Values<P>, input: Input) => unknown;
   /** What the process of the command does; by default it asks once. A result that is a text is printed as it is. */
@@ -76,16 +78,13 @@ export function command<O extends Options, P extends Options = O>(
 const NONE = {};
 
 const COMMANDS: readonly Command[] = [
-  command('keys create', 'create an API key and print it, once', keys.NEW_KEY, {
-    more: `The key stands alone on the last line. Only its digest is kept: it cannot be shown again. Plans: ${keys.PLANS_IN_WORDS}.`,
+  command('keys create', 'create an API key and print it, once: its last line', keys.NEW_KEY, {
+    more: keys.PLANS_HELP,
     access: 'create',
-    refuseMisfit: keys.refuseMisfit,
+    fits: keys.limitsOf,
     work: keys.createKey,
   }),
   command('keys find', 'read a key from stdin; say whose it is, if it works', NONE, {
-    more: `For a key that leaked. Only its digest leaves this process. It works as long as it is not revoked, not replaced \
-longer ago than its grace, and of the environment of the running server; a ban, which ends by itself, stands beside. Exit 1 \
-if the key is nobody’s.`,
     access: 'read',
     takes: keys.DIGEST,
     work: keys.findKey,
@@ -98,8 +97,6 @@ if the key is nobody’s.`,
   }),
   command('keys revoke', 'end a key at once, for good', keys.KEY_ID, { access: 'write', work: keys.revokeKey }),
   command('keys rotate', 'give a key a new secret and print it, once', keys.ROTATION, {
-    more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given now or \
-an earlier one, whichever is sooner; 0s ends it at once. At most ${keys.MAX_SECRETS} secrets work at a time.`,
     access: 'write',
     work: keys.rotateKey,
   }),
@@ -108,16 +105,12 @@ an earlier one, whichever is sooner; 0s ends it at once. At most ${keys.MAX_SECR
     work: keys.liftBan,
   }),
   command('keys plan', 'change the plan; used requests stay used', keys.NEW_PLAN, {
-    more: `Plans: ${keys.PLANS_IN_WORDS}.`,
+    more: keys.PLANS_HELP,
     access: 'write',
-    refuseMisfit: keys.refuseMisfit,
+    fits: keys.limitsOf,
     work: keys.setPlan,
   }),
-  command('verify', 'read and check all of the store; print a digest', NONE, {
-    more: 'Changes nothing. Two stores with the same digest hold the same.',
-    access: 'read',
-    run: verify,
-  }),
+  command('verify', 'read and check all of the store; print a digest', NONE, { access: 'read', run: verify }),
   command('compact', 'write the store anew, without what was replaced', NONE, { access: 'write', work: compact }),
   command(
     'backup',
@@ -133,11 +126,13 @@ an earlier one, whichever is sooner; 0s ends it at once. At most ${keys.MAX_SECR
   ),
   command('export', 'print all animals as JSON lines', EXPORTED, { access: 'read', work: exportAnimals }),
   command('import', 'add animals from JSON lines', file('the file to read; - is standard input'), {
-    more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
-All lines are checked first; if one is bad, or they do not fit, nothing is imported. An import that was interrupted is \
-completed by the same command: for 24 hours the same input adds nothing twice.`,
+    more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is
+ignored. A bad line, or no room for all: nothing is imported. An import that was
+interrupted is completed by the same command: for 24 hours the same input adds
+nothing twice.`,
     access: 'create',
     takes: INPUT,
+    hasInput: true,
     work: addAnimals,
     run: importAnimals,
   }),
@@ -145,7 +140,7 @@ completed by the same command: for 24 hours the same input adds nothing twice.`,
     'health',
     'ask the local service whether it serves; exit 1 if not',
     { ...LISTENING, ...JSON_SWITCH },
-    { more: 'For the health check of a container.', run: askReady },
+    { run: askReady },
   ),
   command('version', 'print version, commit and runtime', JSON_SWITCH, {
     run: () => ({ version: VERSION, commit: COMMIT, runtime: RUNTIME }),

@@ -17,8 +17,10 @@ const limitsInWords = PUBLISHED_PLANS.map((name) => {
   const { perMinute, perDay } = PLAN_LIMITS[name];
   return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
 });
-export const PLANS_IN_WORDS = `${limitsInWords.join(', ')} or enterprise (limits of your choice)`;
-const plan = o.choice(PLANS, PLANS_IN_WORDS);
+const plansInWords = `${limitsInWords.join(', ')} or enterprise (limits of your choice)`;
+/** For `--help`, in lines. */
+export const PLANS_HELP = `Plans: ${plansInWords.replaceAll('), ', '),\n')}.`;
+const plan = o.choice(PLANS, plansInWords);
 const requests = o.integer(1, MAX_REQUESTS_PER_WINDOW);
 const LIMITS = {
   perMinute: o.optional(requests, 'N', 'requests a minute, of enterprise'),
@@ -35,7 +37,10 @@ export const NEW_KEY = {
 };
 export const KEY_ID = { id: o.argument(o.text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'of the key') };
 export const NEW_PLAN = { ...KEY_ID, plan: o.argument(plan, 'PLAN', 'the new plan'), ...LIMITS };
-export const ROTATION = { ...KEY_ID, grace: o.withDefault(o.duration, '24h', 'TIME', 'how long older secrets work') };
+export const ROTATION = {
+  ...KEY_ID,
+  grace: o.withDefault(o.duration, '24h', 'TIME', 'how long older secrets work still'),
+};
 /** A parameter of a call, and no option. */
 export const DIGEST = { digest: o.required(o.text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), '', '') };
 
@@ -45,19 +50,17 @@ interface Limits {
   perDay?: number;
 }
 
-export function refuseMisfit({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf): void {
+/** Throws an error for values that do not fit together. */
+export function limitsOf({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf = o.flagOf) {
   const [minute, day] = [labelOf('perMinute'), labelOf('perDay')];
   if (plan !== 'enterprise') {
     if (perMinute || perDay) throw usage(`only the enterprise plan takes ${minute} and ${day}`);
-    return;
+    return PLAN_LIMITS[plan];
   }
   if (!perMinute || !perDay) throw usage(`the enterprise plan needs ${minute} N and ${day} N`);
   if (perMinute > perDay) throw usage(`${minute} ${perMinute} is more than ${day} ${perDay} allows`);
+  return { perMinute, perDay };
 }
-
-/** An enterprise key has both limits: `refuseMisfit` has checked that. */
-const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
-  plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 
 interface NewKey extends Limits {
   name: string;

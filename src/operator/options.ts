@@ -98,7 +98,6 @@ export const variableOf = (name: string): string =>
   `PETSTORE${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
 export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
-const isSwitch = ({ value }: Option): boolean => value === '';
 /** Those that are given by position, or those that are given by name. */
 const entriesOf = (options: Options, areArguments: boolean) =>
   Object.entries(options).filter(([, { isArgument = false }]) => isArgument === areArguments);
@@ -119,15 +118,12 @@ export function check<O extends Options>(options: O, texts: Texts, labelOf: Labe
 }
 
 /** Does the work of a command on a store that is open. */
-export function perform(
-  command: Command,
-  context: Context,
-  texts: Texts,
-  labelOf: LabelOf,
-  input: Input = [],
-): unknown {
+export function perform(command: Command, context: Context, texts: Texts, labelOf: LabelOf, input: Input): unknown {
+  const names = Object.keys(command.takes);
+  const unknown = Object.keys(texts).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw usage(`there is no parameter ${quoted(unknown)}${suggestion(unknown, names)}`);
   const values = check(command.takes, texts, labelOf);
-  command.refuseMisfit?.(values, labelOf);
+  command.fits?.(values, labelOf);
   return command.work?.(context, values, input);
 }
 
@@ -145,7 +141,7 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
     for (const [name] of entriesOf(options, false)) {
       const variable = variableOf(name);
       const text = env[variable] ?? ''; // an empty variable is not set
-      if (texts[name] !== undefined || text === '' || isOfKubernetes(variable, text)) continue;
+      if (texts[name] !== undefined || text === '' || FOREIGN.test(`${variable}=${text}`)) continue;
       texts[name] = text;
       variables[name] = variable;
     }
@@ -154,7 +150,7 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
     }
     refuseUnknownVariables([command, ...all], env);
     const values = check(options, texts, labelOf);
-    command.refuseMisfit?.(values, labelOf);
+    command.fits?.(values, labelOf);
     return { texts, labelOf, values };
   } catch (error) {
     throw misused(command, error as Error);
@@ -164,9 +160,9 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
 /** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
 function readWords(options: Options, args: string[]): Record<string, string> {
   const places = entriesOf(options, true).map(([name]) => name);
-  const named = entriesOf(options, false).map(([name, option]) => ({ name, option, flag: flagOf(name) }));
-  const types = named.map(({ flag, option }) => {
-    return [flag.slice(2), { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) }];
+  const names = new Map(entriesOf(options, false).map(([name]) => [flagOf(name), name]));
+  const types = Array.from(names, ([flag, name]) => {
+    return [flag.slice(2), { type: options[name].value === '' ? ('boolean' as const) : ('string' as const) }];
   });
   const known = Object.fromEntries(types);
   const texts: Record<string, string> = {};
@@ -179,34 +175,25 @@ function readWords(options: Options, args: string[]): Record<string, string> {
       continue;
     }
     const { rawName, value } = token;
-    const found = named.find(({ flag }) => flag === rawName);
-    if (found === undefined) {
-      const flags = named.map(({ flag }) => flag);
-      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, flags)}`);
-    }
-    const { name, option } = found;
+    const name = names.get(rawName);
+    if (name === undefined)
+      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, [...names.keys()])}`);
     const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
-    if (isWithout && !isSwitch(option)) throw usage(`${rawName} needs a value: give ${option.allowed}`);
+    if (isWithout && options[name].value !== '') throw usage(`${rawName} needs a value: give ${options[name].allowed}`);
     if (texts[name] !== undefined) throw usage(`${rawName} is given twice`);
     texts[name] = value ?? 'true';
   }
   return texts;
 }
 
-/** Variables of the clients in the documents. */
-const OF_CLIENTS = ['PETSTORE_URL', 'PETSTORE_KEY'];
-
-/** What Kubernetes puts into each pod beside a service called `petstore` or `petstore-…`. */
-const isOfKubernetes = (name: string, text: string): boolean =>
-  /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
-  (name.endsWith('_PORT') && /^\w+:\/\//.test(text));
+/** What Kubernetes sets beside a service called `petstore` or `petstore-…`, and variables of clients in the documents. */
+const FOREIGN = /_SERVICE_(HOST|PORT)|_PORT_\d+_|_PORT=\w+:|^PETSTORE_(URL|KEY)=/;
 
 /** A typing error in a file of settings must not go unnoticed. */
 function refuseUnknownVariables(commands: readonly Command[], env: NodeJS.ProcessEnv): void {
-  const names = commands.flatMap(({ options }) => entriesOf(options, false).map(([name]) => name));
-  const known = [...names.map(variableOf), ...OF_CLIENTS];
-  for (const [name, text = ''] of Object.entries(env)) {
-    if (!name.startsWith('PETSTORE_') || known.includes(name) || isOfKubernetes(name, text)) continue;
+  const known = commands.flatMap(({ options }) => entriesOf(options, false).map(([name]) => variableOf(name)));
+  for (const [name, text] of Object.entries(env)) {
+    if (!name.startsWith('PETSTORE_') || known.includes(name) || FOREIGN.test(`${name}=${text}`)) continue;
     throw usage(`there is no variable ${quoted(name)}${suggestion(name, known)}`);
   }
 }
@@ -219,54 +206,41 @@ export function suggestion(typed: string, known: readonly string[]): string {
   return near ? `; did you mean ${near}?` : '';
 }
 
-const LINE_CHARS = 80;
-const COLUMN_CHARS = 26;
-
 export function helpOf(command: Command): string {
-  const { options, help, more = '' } = command;
-  const places = entriesOf(options, true).map(([, option]) => row(option.value, about(option)));
+  const { options, help, more } = command;
   const named = entriesOf(options, false);
-  const rows = named.map(([name, option]) => row(`${flagOf(name)} ${option.value}`.trimEnd(), about(option)));
   const [example] = named.map(([name]) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
   return [
     `Usage: ${PROGRAM} ${synopsis(command)}${example ? ' [options]' : ''}\n`,
-    ...wrap(`${help[0].toUpperCase()}${help.slice(1)}. ${more}`),
+    `${help[0].toUpperCase()}${help.slice(1)}.`,
+    ...(more ? [more] : []),
     '',
-    ...places,
-    ...rows,
+    ...entriesOf(options, true).map(([, option]) => rowOf(option.value, option)),
+    ...named.map(([name, option]) => rowOf(`${flagOf(name)} ${option.value}`, option)),
     row('--help', 'show this'),
-    ...(example ? ['', example] : []),
+    ...(example ? [example] : []),
   ].join('\n');
 }
 
-export function overview(commands: readonly Command[]): string {
-  return [
-    `Usage: ${PROGRAM} COMMAND [options]\n`,
-    ...commands.map((command) => row(synopsis(command), command.help)),
-    '',
-    ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
-    'Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use.',
-  ].join('\n');
-}
+export const overview = (commands: readonly Command[]) => `Usage: ${PROGRAM} COMMAND [options]
+
+${commands.map((command) => row(synopsis(command), command.help)).join('\n')}
+
+COMMAND --help lists the options of a command, with ranges and defaults.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use.`;
 
 const synopsis = ({ name, options }: Command) =>
   [name, ...entriesOf(options, true).map(([, { value }]) => value)].join(' ');
 
-function about({ help, range, otherwise }: Option): string {
+const LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
+
+const row = (left: string, right: string) => `  ${left.padEnd(COLUMN_CHARS - 4)}  ${right}`;
+
+/** What it takes is on a line of its own where there is no room beside the sentence. */
+function rowOf(left: string, { help, range, otherwise }: Option): string {
   const facts = [range, otherwise && `default ${otherwise}`].filter((fact) => fact !== undefined).join('; ');
-  return facts === '' ? help : `${help} (${facts})`;
+  if (facts === '') return row(left, help);
+  const line = row(left, `${help} (${facts})`);
+  return line.length <= LINE_CHARS ? line : `${row(left, help)}\n${' '.repeat(COLUMN_CHARS)}(${facts})`;
 }
-
-/** A line, or more where the right does not fit beside the left. */
-function row(left: string, right: string): string {
-  const start = `  ${left}`.padEnd(COLUMN_CHARS - 2);
-  const line = `${start}  ${right}`;
-  if (line.length <= LINE_CHARS) return line;
-  const margin = `\n${' '.repeat(COLUMN_CHARS)}`;
-  const rest = wrap(right, LINE_CHARS - COLUMN_CHARS).join(margin);
-  return start.length > COLUMN_CHARS - 2 ? start + margin + rest : `${start}  ${rest}`;
-}
-
-/** Breaks between words. A word longer than a line, such as a path, gets a line of its own. */
-const wrap = (text: string, width = LINE_CHARS): string[] =>
-  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

@@ -64,10 +64,10 @@ async function runCommand(
   let engine: Engine | undefined;
   const ask: Tools['ask'] = (texts, input) =>
     retryWhileInUse(async () => {
-      const reply = store === undefined ? await askServer(data, name, texts, input) : undefined;
+      const reply = store === undefined ? await askServer(data, name, texts, input ?? []) : undefined;
       if (reply !== undefined) return reply;
       engine = await openForCommand(values, access, extras);
-      return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
+      return perform(command, { engine, clock: systemClock }, texts, flagOf, input ?? []);
     });
   if (access !== undefined) exitOnSignals(name);
   const own = Object.fromEntries(Object.entries(texts).filter(([name]) => name in takes));

@@ -1,14 +1,13 @@
 /**
- * Administration of a running server: HTTP on a socket in the data directory, for its owner alone. A command that the
- * server does is a path, and its parameters are the members of a JSON object, or a query. The reply is JSON, or the bytes
- * of a backup, an export or a list: `curl --unix-socket data/admin.sock http://x/keys/list`, or
- * `curl --unix-socket data/admin.sock http://x/keys/create -d '{"plan":"free"}'`. What fails is `{"error","exit"}`.
+ * Administration of a running server: HTTP on a socket in the data directory, for its owner alone. The path is the words of
+ * a command, the query its parameters; the body is what it reads. The reply is JSON, or the bytes of a backup or an export:
+ * `curl --unix-socket data/admin.sock http://x/keys/list`. What fails is `{"error","exit"}`.
  */
 import { once } from 'node:events';
 import { chmodSync, existsSync, unlinkSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect, type Server } from 'node:net';
-import path from 'node:path';
+import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -16,13 +15,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onceAMinute, systemClock } from '../clock.ts';
 import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
-import { excerpt } from '../text.ts';
-import type { Command, Context } from './commands.ts';
-import { type Options, perform, suggestion, type Texts } from './options.ts';
+import type { Command, Context, Input } from './commands.ts';
+import { perform, suggestion, type Texts } from './options.ts';
 import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
 const SOCKET = 'admin.sock';
-/** The type of a body that comes in pieces: of a reply, or of what is imported, whose parameters are then a query. */
+/** The type of a reply that comes in pieces. */
 const BYTES = 'application/octet-stream';
 /** The length of sun_path without its closing NUL. */
 const MAX_PATH_BYTES = 107;
@@ -34,7 +32,7 @@ const MAX_LAST_CALLS_MS = 2_000;
 
 /** The path of the socket. Throws if somebody else could listen there. */
 function socketIn(dir: string): string {
-  const socket = path.resolve(dir, SOCKET);
+  const socket = resolve(dir, SOCKET);
   if (Buffer.byteLength(socket) > MAX_PATH_BYTES) {
     throw new Error(`${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
   }
@@ -86,8 +84,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   const { pathname, searchParams } = new URL(`http://x${req.url}`);
   const name = pathname.slice(1).replaceAll('/', ' ');
   const send = (status: number, value: unknown) => {
-    const body = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
-    res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': body.length }).end(body);
+    res.writeHead(status, { 'Content-Type': 'application/json' }).end(`${JSON.stringify(value, null, 2)}\n`);
   };
   res.setHeader('Connection', 'close');
   try {
@@ -98,9 +95,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     }
     const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    const isInput = req.headers['content-type'] === BYTES;
-    const texts = await textsOf(req, searchParams, isInput, command.takes);
-    const result = await perform(command, context, texts, (name) => name, isInput ? req : []);
+    if (!command.hasInput) await text(req); // also an empty body comes only from a caller who still waits
+    const result = await perform(command, context, Object.fromEntries(searchParams), (name) => name, req);
     const { id }: { id?: string } = Object(result);
     if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
@@ -116,27 +112,6 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   }
 }
 
-/** The parameters of a call as the words of a command line would give them. */
-async function textsOf(req: IncomingMessage, query: URLSearchParams, isInput: boolean, takes: Options): Promise<Texts> {
-  const members = { ...Object.fromEntries(query), ...(isInput ? {} : objectOf(await text(req))) };
-  const texts = Object.entries(members).map(([name, value]) => {
-    if (!Object.hasOwn(takes, name)) {
-      throw usage(`there is no parameter ${excerpt(name)}${suggestion(name, Object.keys(takes))}`);
-    }
-    if (typeof value === 'object') throw usage(`${name} must be a string, a number, true or false`);
-    return [name, String(value)];
-  });
-  return Object.fromEntries(texts);
-}
-
-function objectOf(body: string): object {
-  try {
-    const members: unknown = JSON.parse(body || '{}');
-    if (members instanceof Object && !Array.isArray(members)) return members;
-  } catch {} // as if it were no object
-  throw usage('the body must be a JSON object');
-}
-
 /** Between two pieces the server answers requests. */
 async function* inTurns(body: Body) {
   for await (const chunk of body) {
@@ -146,26 +121,17 @@ async function* inTurns(body: Body) {
 }
 
 /** Undefined: no server listens there. */
-export async function askServer(
-  dir: string,
-  command: string,
-  texts: Texts,
-  input?: readonly Buffer[],
-): Promise<unknown> {
-  const body = input ?? [Buffer.from(JSON.stringify(texts))];
-  const query = input ? `?${new URLSearchParams(texts as Record<string, string>)}` : '';
-  const length = body.reduce((sum, { length }) => sum + length, 0);
-  // The body waits for `100 Continue`: a server that is stopped would otherwise do the command when it goes on, after the
-  // operator was told that it does not answer.
-  const type = input ? BYTES : 'application/json';
-  const headers = { Expect: '100-continue', 'Content-Type': type, 'Content-Length': length };
-  const target = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}${query}`, method: 'POST' };
-  const req = request({ ...target, agent: false, headers });
+export async function askServer(dir: string, command: string, texts: Texts, input: Input): Promise<unknown> {
+  // The body, also an empty one, waits for `100 Continue`: a server that is stopped would otherwise do the command when
+  // it goes on, after the operator was told that it does not answer.
+  const headers = { Expect: '100-continue', 'Transfer-Encoding': 'chunked' };
+  const path = `/${command.replaceAll(' ', '/')}?${new URLSearchParams(texts as Record<string, string>)}`;
+  const req = request({ socketPath: socketIn(dir), path, method: 'POST', agent: false, headers });
   const silent = new InUseError(`${dir} is in use by a server that does not answer, and may be stopped`);
   let isSent = false;
   req.once('continue', () => {
     isSent = true;
-    Readable.from(body).pipe(req.setTimeout(0));
+    Readable.from(input).pipe(req.setTimeout(0));
   });
   req.setTimeout(MAX_ANSWER_MS, () => req.destroy(silent));
   req.on('error', () => {}); // an error after the reply has no listener of its own
@@ -183,7 +149,7 @@ export async function askServer(
     if (isSent) throw new Error('the server ended before it answered: look before you repeat the command');
     if (code === 'EACCES') {
       const advice = 'name the store with --data, or run this as the user who owns it';
-      throw new Error(`${path.resolve(dir)} cannot be looked into: ${advice}`);
+      throw new Error(`${resolve(dir)} cannot be looked into: ${advice}`);
     }
     throw new Error(`${dir}: the running server cannot be reached: ${message}`);
   }

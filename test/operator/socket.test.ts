@@ -19,21 +19,18 @@ import { missing, workplace } from './workplace.ts';
 const ANIMALS = 10_000;
 
 /** A call with curl's means: one request, and the reply as it comes. */
-async function call(socketPath: string, path: string, body?: string, more: Record<string, unknown> = {}) {
-  const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
-  const req = request({ socketPath, path, method: body === undefined ? 'GET' : 'POST', headers: length, ...more });
-  req.write(body ?? '');
-  if (!('headers' in more)) req.end();
+async function call(socketPath: string, path: string, method = 'GET', body = '') {
+  const req = request({ socketPath, path, method }).end(body);
   const [res] = (await once(req, 'response')) as [IncomingMessage];
   return { status: res.statusCode, reply: JSON.parse(await text(res)) };
 }
 
-test('a command is a path, its parameters are JSON or a query; what is wrong is told in words', async (t) => {
+test('a command is a path, its parameters are a query; what is wrong is told in words', async (t) => {
   const { at, serve } = await workplace(t);
   await serve('--first-key free');
   const socket = at('data/admin.sock');
-  const made = await call(socket, '/keys/create', '{"plan":"enterprise","perMinute":5,"perDay":"50"}');
-  assert.deepEqual([made.status, made.reply.id, made.reply.perDay], [200, 'k2', 50]);
+  const made = await call(socket, '/keys/create?plan=enterprise&perMinute=5&perDay=50&name=A%20b', 'POST');
+  assert.deepEqual([made.status, made.reply.id, made.reply.perDay, made.reply.name], [200, 'k2', 50, 'A b']);
   assert.match(made.reply.key, /^ps_live_/);
   const shown = await call(socket, `/keys/find?digest=${digestOf(made.reply.key)}`);
   assert.deepEqual([shown.status, shown.reply.perMinute, 'key' in shown.reply], [200, 5, false]);
@@ -42,35 +39,26 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
     listed.reply.map(({ id }: { id: string }) => id),
     ['k1', 'k2'],
   );
-  for (const [path, body, status, fault] of [
-    ['/keys/find?digest=7', undefined, 400, 'digest cannot be "7": give the SHA-256 of a key, as hex'],
-    ['/keys/lift', '{"id":{}}', 400, 'id must be a string, a number, true or false'],
-    ['/keys/list?data=x', undefined, 400, 'there is no parameter "data"'],
-    ['/keys/plan', '{"id":"k1","plan":"pro","perDya":1}', 400, 'there is no parameter "perDya"; did you mean perDay?'],
-    [
-      '/keys/lits',
-      undefined,
-      400,
-      `the running server (version ${VERSION}) has no /keys/lits; did you mean /keys/list?`,
-    ],
-    ['/keys/plan', '{"id":"k1","plan":"pro","perDay":1}', 400, 'only the enterprise plan takes perMinute and perDay'],
-    ['/keys/revoke?id=k1', undefined, 400, '/keys/revoke takes POST'],
-    ['/keys/list', 'x', 400, 'the body must be a JSON object'],
-    ['/keys/list', '[]', 400, 'the body must be a JSON object'],
-    ['/keys/lift', '{"id":"k9"}', 500, 'there is no key k9'],
-    ['/import', '{}', 400, 'digest is missing: give a name of the input'],
-    ['/keys', undefined, 400, 'the running server (version '],
-    ['/verify', undefined, 400, 'the running server (version '],
-    ['/serve', '{}', 400, 'the running server (version '],
+  for (const [path, method, status, fault] of [
+    ['/keys/find?digest=7', 'GET', 400, 'digest cannot be "7": give the SHA-256 of a key, as hex'],
+    ['/keys/list?data=x', 'GET', 400, 'there is no parameter "data"'],
+    ['/keys/plan?id=k1&plan=pro&perDya=1', 'POST', 400, 'there is no parameter "perDya"; did you mean perDay?'],
+    ['/keys/lits', 'GET', 400, `the running server (version ${VERSION}) has no /keys/lits; did you mean /keys/list?`],
+    ['/keys/plan?id=k1&plan=pro&perDay=1', 'POST', 400, 'only the enterprise plan takes perMinute and perDay'],
+    ['/keys/revoke?id=k1', 'GET', 400, '/keys/revoke takes POST'],
+    ['/keys/lift?id=k9', 'POST', 500, 'there is no key k9'],
+    ['/import', 'POST', 400, 'digest is missing: give a name of the input'],
+    ['/keys', 'GET', 400, 'the running server (version '],
+    ['/verify', 'GET', 400, 'the running server (version '],
+    ['/serve', 'POST', 400, 'the running server (version '],
   ] as const) {
-    const refused = await call(socket, path, body);
+    const refused = await call(socket, path, method);
     assert.deepEqual([refused.status, refused.reply.exit], [status, status === 500 ? 1 : 2], path);
     assert.ok(refused.reply.error.startsWith(fault), refused.reply.error);
   }
-  const lines = '{"name":"a","categoryId":1}\n{"name":"b"}';
-  const headers = { 'Content-Type': 'application/octet-stream', 'Content-Length': lines.length };
-  const bad = await call(socket, '/import?digest=x&animals=2&bytes=40', lines, { headers });
-  const reason = /^line 2: categoryId: is missing .*; nothing was imported$/;
+  const batches = '{"pets":[{"name":"a","categoryId":1}]}\n{"pets":[{"name":"b"}]}';
+  const bad = await call(socket, '/import?digest=x&animals=2&bytes=40', 'POST', batches);
+  const reason = /^pets\.0: categoryId: is missing .*\)$/;
   assert.deepEqual([bad.status, bad.reply.exit, reason.test(bad.reply.error)], [400, 2, true], bad.reply.error);
 });
 
