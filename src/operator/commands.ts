@@ -35,7 +35,6 @@ export interface Tools {
   readonly commands: readonly Command[];
   readonly extras: readonly Extra[];
   readonly texts: Texts;
-  readonly labelOf: LabelOf;
   /** Lets the work be done with these parameters: by the running server, or else here. */
   ask(texts: Texts, input?: readonly Buffer[]): Promise<unknown>;
 }
@@ -44,8 +43,6 @@ export interface Tools {
 export interface Command<O extends Options = Options, P extends Options = Options> {
   readonly name: string;
   readonly help: string;
-  /** Lines of `--help` below the first. */
-  readonly more?: string;
   readonly options: O;
   readonly takes: P;
   /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
@@ -79,7 +76,6 @@ const NONE = {};
 
 const COMMANDS: readonly Command[] = [
   command('keys create', 'create an API key and print it, once: its last line', keys.NEW_KEY, {
-    more: keys.PLANS_HELP,
     access: 'create',
     fits: keys.limitsOf,
     work: keys.createKey,
@@ -105,7 +101,6 @@ const COMMANDS: readonly Command[] = [
     work: keys.liftBan,
   }),
   command('keys plan', 'change the plan; used requests stay used', keys.NEW_PLAN, {
-    more: keys.PLANS_HELP,
     access: 'write',
     fits: keys.limitsOf,
     work: keys.setPlan,
@@ -125,11 +120,7 @@ const COMMANDS: readonly Command[] = [
     { access: 'create', run: restore },
   ),
   command('export', 'print all animals as JSON lines', EXPORTED, { access: 'read', work: exportAnimals }),
-  command('import', 'add animals from JSON lines', file('the file to read; - is standard input'), {
-    more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is
-ignored. A bad line, or no room for all: nothing is imported. An import that was
-interrupted is completed by the same command: for 24 hours the same input adds
-nothing twice.`,
+  command('import', 'add animals from JSON lines, or none', file('lines as export prints them; - is standard input'), {
     access: 'create',
     takes: INPUT,
     hasInput: true,

@@ -142,9 +142,7 @@ export async function* backup(context: Context): Body {
 export async function writeBackup({ file, json }: { file: string; json: boolean }, { ask }: Pick<Tools, 'ask'>) {
   const begin = async () => (await ask({})) as AsyncIterable<Uint8Array>;
   if (file !== STANDARD) return { ...(await writeNew(file, begin)), writtenTo: file };
-  const proof = await copy(await begin(), async (chunk) => {
-    if (!(await print(chunk))) throw new Error('the backup is not complete: its reader went away');
-  });
+  const proof = await copy(await begin(), print);
   const result = { ...proof, writtenTo: 'standard output' };
   await note(json ? JSON.stringify(result, null, 2) : inWords(result));
   return undefined;

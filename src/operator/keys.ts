@@ -18,8 +18,6 @@ const limitsInWords = PUBLISHED_PLANS.map((name) => {
   return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
 });
 const plansInWords = `${limitsInWords.join(', ')} or enterprise (limits of your choice)`;
-/** For `--help`, in lines. */
-export const PLANS_HELP = `Plans: ${plansInWords.replaceAll('), ', '),\n')}.`;
 const plan = o.choice(PLANS, plansInWords);
 const requests = o.integer(1, MAX_REQUESTS_PER_WINDOW);
 const LIMITS = {
@@ -63,41 +61,34 @@ export function limitsOf({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf
 }
 
 interface NewKey extends Limits {
+  /** If another key has it, nothing is done, and the result is undefined. */
+  id?: number;
   name: string;
   environment?: Environment;
   readOnly?: boolean;
 }
 
-export const createKey = (context: Context, wanted: NewKey) => addKey(context, wanted);
-
-/** `check` may throw, to take the key back before it is kept. */
-async function addKey(context: Context, wanted: NewKey, check?: (key: ApiKey) => void) {
-  const { environment = context.environment ?? 'production', name, plan, readOnly = false } = wanted;
+export async function createKey(context: Context, wanted: NewKey) {
+  const { id, environment = context.environment ?? 'production', name, plan, readOnly = false } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
   const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets, readOnly };
   const key = await context.engine.store.write((tx) => {
+    if (id !== undefined && tx.keys.get(id) !== undefined) return undefined;
     const key = tx.keys.add(row);
-    check?.(key);
     tx.usage.put({ id: key.id, ...newAccount() });
     return key;
   });
-  return { ...(await detailsOf(context, key)), key: secret };
+  return key && { ...(await detailsOf(context, key)), key: secret };
 }
 
 /** A key for a store without an active one; undefined if there is one. */
 export async function createFirstKey(context: Context, plan: Plan) {
-  const { store } = context.engine;
-  const isActive = ({ revokedAt, environment }: ApiKey) => !revokedAt && environment === context.environment;
-  for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
-  const { lastId } = store.read.keys;
-  const another = new Error('another replica made the first key');
-  return addKey(context, { plan, name: 'first key' }, ({ id }) => {
-    if (id !== lastId + 1) throw another;
-  }).catch((error) => {
-    if (error !== another) throw error;
-    return undefined;
-  });
+  const { keys } = context.engine.store.read;
+  for (const { revokedAt, environment } of keys.all()) {
+    if (!revokedAt && environment === context.environment) return undefined;
+  }
+  return createKey(context, { id: keys.lastId + 1, plan, name: 'first key' }); // another replica may be first
 }
 
 export const revokeKey = (context: Context, { id }: { id: string }) =>

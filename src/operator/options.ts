@@ -207,14 +207,12 @@ export function suggestion(typed: string, known: readonly string[]): string {
 }
 
 export function helpOf(command: Command): string {
-  const { options, help, more } = command;
+  const { options, help } = command;
   const named = entriesOf(options, false);
   const [example] = named.map(([name]) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
   return [
     `Usage: ${PROGRAM} ${synopsis(command)}${example ? ' [options]' : ''}\n`,
-    `${help[0].toUpperCase()}${help.slice(1)}.`,
-    ...(more ? [more] : []),
-    '',
+    `${help[0].toUpperCase()}${help.slice(1)}.\n`,
     ...entriesOf(options, true).map(([, option]) => rowOf(option.value, option)),
     ...named.map(([name, option]) => rowOf(`${flagOf(name)} ${option.value}`, option)),
     row('--help', 'show this'),

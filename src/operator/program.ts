@@ -3,7 +3,7 @@ import { fstatSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isSea } from 'node:sea';
 import { DamagedError, InUseError, NoStoreError } from '../store/engine.ts';
-import { StoreError } from '../store/model.ts';
+import { type Failure, StoreError } from '../store/model.ts';
 import { VersionError } from '../store/schema.ts';
 import { formatNumber, shellWord, visible, visibleInLine, withoutKeys } from '../text.ts';
 
@@ -25,6 +25,7 @@ function typed(script: string): string {
   return path.extname(script) === '' ? 'petstore' : `node ${shellWord(path.relative('', script))}`;
 }
 
+export const ENDING_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
 /** Ends the program with a message and an exit status. A plain Error ends it with status 1. */
@@ -44,26 +45,22 @@ export const usage = (message: string) => new CommandError(EXIT.usage, message);
 export function asCommandError(error: unknown, subject: string): CommandError | undefined {
   if (error instanceof CommandError) return error;
   const { message, path: place = subject, constructor: kind } = error as NodeJS.ErrnoException;
-  const failed = (text: string) => new CommandError(EXIT.failed, text);
-  if (error instanceof NoStoreError) return failed(`${message}: name its directory with --data`);
-  if (error instanceof InUseError) {
-    return new CommandError(EXIT.inUse, `${message}: end that process, or name another directory with --data`);
-  }
-  if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
+  const failed = (text: string, exit: number = EXIT.failed) => new CommandError(exit, text);
+  if (error instanceof DamagedError) return failed(message, EXIT.damaged);
+  if (error instanceof StoreError) return failed(`${message}; ${OUTCOMES[error.failure] ?? 'nothing was changed'}`);
   if (error instanceof VersionError) return failed(message);
-  if (error instanceof StoreError) {
-    const text = message.startsWith(`${subject}: `) ? message : `${subject}: ${message}`;
-    return failed(`${text}; ${outcomeOf(error)}`);
+  if (error instanceof InUseError) {
+    return failed(`${message}: end that process, or name another directory with --data`, EXIT.inUse);
   }
-  if (kind !== Error) return undefined;
+  if (error instanceof NoStoreError) return failed(`${message}: name its directory with --data`);
   const reason = reasonOf(error as Error);
-  return failed(reason === message ? message : `${place}: ${reason}`);
+  return kind === Error ? failed(reason === message ? message : `${place}: ${reason}`) : undefined;
 }
 
-function outcomeOf({ failure }: StoreError): string {
-  if (failure === 'unknown') return 'it is unknown whether the change was made: look before you repeat it';
-  return failure === 'full' ? 'nothing was changed: make room, and type it again' : 'nothing was changed';
-}
+const OUTCOMES: { readonly [F in Failure]?: string } = {
+  unknown: 'it is unknown whether the change was made: look before you repeat it',
+  full: 'nothing was changed: make room, and type it again',
+};
 
 /** `permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`; else the message itself. */
 export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/.exec(message)?.[1] ?? message;
@@ -74,25 +71,24 @@ export const isBody = (result: unknown): result is Body => Symbol.asyncIterator 
 
 const STDOUT = 1;
 
-/** Prints what the caller has made safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
-export async function print(chunk: string | Uint8Array): Promise<boolean> {
+/** What `print` throws where its reader has gone away. */
+export const UNREAD = new CommandError(EXIT.failed, 'nobody read the result');
+
+/** Prints what the caller has made safe for a terminal. */
+export async function print(chunk: string | Uint8Array): Promise<void> {
   try {
     // To a file, `process.stdout` of Node 20 writes once: on a disk that is nearly full the rest would be lost, unnoticed.
-    if (fstatSync(STDOUT).isFile()) writeFileSync(STDOUT, chunk);
-    else {
-      await new Promise<void>((resolve, reject) => {
-        process.stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
-      });
-    }
-    return true;
+    if (fstatSync(STDOUT).isFile()) return writeFileSync(STDOUT, chunk);
+    await new Promise<void>((resolve, reject) => {
+      process.stdout.write(chunk, (error) => (error ? reject(error) : resolve()));
+    });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EPIPE') return false;
-    throw new CommandError(EXIT.failed, `standard output: ${message}`);
+    throw code === 'EPIPE' ? UNREAD : new CommandError(EXIT.failed, `standard output: ${message}`);
   }
 }
 
-export const printLine = (text: string): Promise<boolean> => print(`${visible(text)}\n`);
+export const printLine = (text: string): Promise<void> => print(`${visible(text)}\n`);
 
 /** A line on stderr. It shows no key, wherever that was typed. */
 export function note(text: string): Promise<void> {

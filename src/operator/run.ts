@@ -8,6 +8,7 @@ import { flagOf, helpOf, misused, overview, perform, prepare, quoted, suggestion
 import {
   asCommandError,
   CommandError,
+  ENDING_SIGNALS,
   EXIT,
   inWords,
   isBody,
@@ -15,34 +16,37 @@ import {
   PROGRAM,
   print,
   printLine,
+  UNREAD,
   usage,
 } from './program.ts';
 import { askServer } from './socket.ts';
 
 async function main(words: string[], extras: readonly Extra[]): Promise<void> {
   const commands = commandsWith(extras);
-  if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
+  if (['--version', '-v'].includes(words[0])) words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  const command = commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word));
+  const command = commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
   if (command === undefined) return withoutCommand(words, commands);
   const rest = words.slice(command.name.split(' ').length);
-  if (rest.some(isHelp)) await printLine(helpOf(command));
+  if (rest.some(isHelp)) await show(HELP, helpOf(command));
   else await runCommand(command, rest, commands, extras);
 }
 
-const isHelp = (word: string): boolean => word === '--help' || word === '-h';
+const isHelp = (word = ''): boolean => word === '--help' || word === '-h';
+const HELP = { name: 'help' };
 
 /** Prints which commands there are, or says what is wrong. `keys` alone is a group of commands. */
 async function withoutCommand(words: readonly string[], all: readonly Command[]): Promise<void> {
   const members = all.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const [group, commands] = members.length > 0 ? [[words[0]], members] : [[], all];
-  const next = words[group.length];
-  if (isHelp(next)) return void (await printLine(overview(commands)));
-  const start = (words: readonly string[]) => words.slice(0, group.length + 1).join(' ');
-  const known = commands.map(({ name }) => start(name.split(' ')));
-  const missing = group.length > 0 ? `give one of: ${known.join(', ')}` : 'a command is missing';
-  const unknown = `there is no command ${quoted(start(words))}${suggestion(start(words), known)}`;
-  throw usage(`petstore: ${next === undefined ? missing : unknown}\nSee ${[PROGRAM, ...group, '--help'].join(' ')}`);
+  const [commands, group] = members.length > 0 ? [members, `${words[0]} `] : [all, ''];
+  const typed = words.slice(0, group === '' ? 1 : 2);
+  if (isHelp(typed.at(-1))) return show(HELP, overview(commands));
+  const known = commands.map(({ name }) => name.split(' ').slice(0, typed.length).join(' '));
+  const name = typed.join(' ');
+  const unknown = `there is no command ${quoted(name)}${suggestion(name, known)}`;
+  const missing = name === '' ? 'a command is missing' : `give one of: ${members.map(({ name }) => name).join(', ')}`;
+  const isMissing = name === group.trim();
+  throw usage(`petstore: ${isMissing ? missing : unknown}\nSee ${PROGRAM} ${group}--help`);
 }
 
 async function runCommand(
@@ -62,16 +66,20 @@ async function runCommand(
     throw misused(command, new Error((error as Error).message.replace('--store', labelOf('store'))));
   }
   let engine: Engine | undefined;
-  const ask: Tools['ask'] = (texts, input) =>
+  const ask: Tools['ask'] = (texts, input = []) =>
     retryWhileInUse(async () => {
-      const reply = store === undefined ? await askServer(data, name, texts, input ?? []) : undefined;
+      const reply = store === undefined ? await askServer(data, name, texts, input) : undefined;
       if (reply !== undefined) return reply;
       engine = await openForCommand(values, access, extras);
-      return perform(command, { engine, clock: systemClock }, texts, flagOf, input ?? []);
+      return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
     });
-  if (access !== undefined) exitOnSignals(name);
+  const interrupted = () => {
+    void note(`petstore ${name} was interrupted`);
+    process.exit(EXIT.failed); // at once: what is not complete must not become so
+  };
+  if (access !== undefined) for (const signal of ENDING_SIGNALS) process.on(signal, interrupted);
   const own = Object.fromEntries(Object.entries(texts).filter(([name]) => name in takes));
-  const tools = { commands, extras, texts, labelOf, ask };
+  const tools = { commands, extras, texts, ask };
   try {
     await show(command, await (run ? run(values, tools) : work && ask(own)), json);
     await engine?.close();
@@ -82,27 +90,18 @@ async function runCommand(
 }
 
 /** Prints the result. The store is closed later, so that a new key is printed even if closing fails. */
-async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
+async function show({ name, access = 'read' }: Pick<Command, 'name' | 'access'>, result: unknown, isJson = false) {
   if (result === undefined) return;
-  if (isBody(result)) {
-    for await (const chunk of result) if (!(await print(chunk))) return;
-    return;
-  }
   const { id }: { id?: string } = Object(result);
-  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
-  const text = typeof result === 'string' ? result : isJson ? JSON.stringify(result, null, 2) : inWords(Object(result));
-  const isRead = await printLine(text).catch((error) => {
-    throw access === 'read' ? error : doneBut(error.message);
-  });
-  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
-}
-
-function exitOnSignals(name: string): void {
-  const exit = () => {
-    void note(`petstore ${name} was interrupted`);
-    process.exit(EXIT.failed); // at once: what is not complete must not become so
-  };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
+  try {
+    if (isBody(result)) for await (const chunk of result) await print(chunk);
+    else if (typeof result === 'string') await printLine(result);
+    else await printLine(isJson ? JSON.stringify(result, null, 2) : inWords(Object(result)));
+  } catch (error) {
+    const { message } = error as Error;
+    if (access !== 'read') throw new Error(`${name} was done${id ? ` (${id})` : ''}, but ${message}`);
+    if (error !== UNREAD) throw error; // as in `petstore export | head`
+  }
 }
 
 /** For what may still be open: a pipe that nobody reads. */

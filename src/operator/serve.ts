@@ -1,6 +1,6 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { once } from 'node:events';
-import { type AddressInfo, isIPv6, type Server } from 'node:net';
+import { type AddressInfo, isIPv6, type ListenOptions, type Server } from 'node:net';
 import { systemClock as clock } from '../clock.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import { openapiDocument } from '../service/openapi.ts';
@@ -14,7 +14,7 @@ import type { Context, Tools } from './commands.ts';
 import { BOUND, openEngine, PLACE, retryWhileInUse, storeName } from './data.ts';
 import { createFirstKey, PUBLISHED_PLANS } from './keys.ts';
 import * as o from './options.ts';
-import { asCommandError, EXIT, note, printLine, VERSION } from './program.ts';
+import { asCommandError, ENDING_SIGNALS, EXIT, note, printLine, VERSION } from './program.ts';
 import { goOn, openSocket, refuseSecond } from './socket.ts';
 import { Logger, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
 
@@ -79,7 +79,7 @@ export async function serve(settings: Settings, tools: Tools): Promise<string | 
   process.on('uncaughtException', (error) => fail(BUG, error)); // also rejections that nobody handles
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
-    const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
+    const signal = new Promise((resolve) => ENDING_SIGNALS.forEach((name) => void process.on(name, resolve)));
     const stop = await start(settings, tools, log, fail);
     log.info('stopping', { signal: await signal });
     await stop();
@@ -97,10 +97,9 @@ async function checkStart(settings: Settings, { extras }: Tools): Promise<string
   const warn = (message: string) => void note(`petstore: ${message}`);
   const options = { clock, log: { info() {}, warn, error: warn }, readOnly: true, mustExist: false };
   const engine = await openEngine(settings, options, extras).catch((error) => {
-    if (error instanceof NoStoreError) return undefined; // a start makes it
-    throw error;
+    if (!(error instanceof NoStoreError)) throw error; // a start makes it
   });
-  if (engine === undefined || isUnused(engine.store)) if (settings.seed) await readSeed(settings.seed);
+  if (settings.seed && (!engine || isUnused(engine.store))) await readSeed(settings.seed);
   await engine?.close();
   return 'ok';
 }
@@ -108,56 +107,48 @@ async function checkStart(settings: Settings, { extras }: Tools): Promise<string
 /** Starts to serve. Returns the function that stops. `fail` logs why, and ends the process with a status that is not 0. */
 async function start(
   settings: Settings,
-  { commands, extras, texts, labelOf }: Tools,
+  { commands, extras, texts }: Tools,
   log: Logger,
   fail: (message: string, error: unknown) => void,
 ): Promise<() => Promise<void>> {
-  const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
-  const metrics = settings.metrics ? new Metrics() : undefined;
-  const tellReply = (summary: Summary) => {
+  const { host, port, environment, banAfter, data, store: database } = settings;
+  const metrics = settings.metrics && new Metrics();
+  const onReply = (summary: Summary) => {
     metrics?.countReply(summary);
-    if (accessLog) log.access(summary);
+    if (settings.accessLog) log.access(summary);
   };
-  const onReply = metrics || accessLog ? tellReply : undefined;
-  const held = givenSocket();
-  const idle = ['host', 'port'].filter((name) => texts[name] !== undefined).map(labelOf);
-  if (held !== undefined && idle.length > 0) {
-    log.warn(`a socket was given: ${idle.join(' and ')} ${idle.length > 1 ? 'do' : 'does'} not count`);
-  }
+  // systemd, or another parent, may hold the socket for this process. It has a queue: what is in it waits until the store
+  // is open.
+  const isHeld = process.env.LISTEN_PID === String(process.pid) && process.env.LISTEN_FDS === '1';
+  if (isHeld && (texts.host ?? texts.port)) log.warn('a socket was given: --host and --port do not count');
   const service = new Service({ settings, clock, log, onReply });
 
   if (database === undefined) await retryWhileInUse(() => refuseSecond(data));
-  // All ports open before the store: early requests get 503, and where one is taken no store is made.
-  if (held === undefined) await listen(service.server, { host, port }, log);
-  let context: Context | undefined;
-  const scraped = metrics && metricsServer(() => (context ? metrics.text({ ...service.counts, ...context }) : ''));
-  if (scraped) await listen(scraped, settings.metrics!, log, '--metrics');
-
-  const onFatal = (error: unknown) =>
-    void service
-      .drain(MAX_LAST_REPLIES_MS)
-      .then(() => fail('the store failed; the next start shows which writes were kept', error));
+  // Else the port opens before the store: early requests get 503, and where it is taken no store is made.
+  if (!isHeld) await listen(service.server, { host, port }, log);
+  const drained = () => service.drain(MAX_LAST_REPLIES_MS);
+  const failed = 'the store failed; the next start shows which writes were kept';
+  const onFatal = (error: unknown) => void drained().then(() => fail(failed, error));
   const options = { clock, log, banAfter, isServing: true, onFatal, onBatch: metrics?.countBatch };
   const engine = await retryWhileInUse(() => openEngine(settings, options, extras));
-  context = { engine, clock, environment };
   try {
+    const context: Context = { engine, clock, environment };
     const { store, limiter } = engine;
+    const scraped = metrics && metricsServer(() => metrics.text({ ...service.counts, ...context }));
+    if (scraped) await listen(scraped, settings.metrics!, log, '--metrics');
     await seedStore(store, settings.seed);
     const closeSocket = database ? undefined : await openSocket(data, { context, commands, log });
     const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey));
-    // A socket that is held for us has a queue: what is in it waits until the store is open. Before the service is, no
-    // turn of the event loop may pass, or requests would get a 503.
-    if (held !== undefined) await listen(service.server, { fd: held }, log);
+    // From here to `service.open` no turn of the event loop may pass, or requests that waited would get a 503.
+    if (isHeld) await listen(service.server, { fd: LISTEN_FDS_START }, log);
     const origin = originOf(service.server);
+    const url = `${origin}/v1`;
     const opened = extras.map((extra) => extra.serve?.({ settings, origin }));
     const added = opened.filter((one) => one !== undefined);
-    const url = `${origin}/v1`;
     // The address of this environment is the given one, or else that where the server listens.
-    const own =
-      environment === 'staging'
-        ? { stagingBaseUrl: settings.stagingBaseUrl ?? url }
-        : { baseUrl: settings.baseUrl ?? url };
-    const document = () => JSON.stringify(openapiDocument({ ...settings, ...own, version: VERSION }));
+    const name = environment === 'staging' ? 'stagingBaseUrl' : 'baseUrl';
+    const described = { ...settings, [name]: settings[name] ?? url, version: VERSION };
+    const document = () => JSON.stringify(openapiDocument(described));
     const endpoints = [
       staticEndpoint('/openapi.json', JSON_UTF_8, document),
       ...added.flatMap(({ endpoints }) => endpoints ?? []),
@@ -170,11 +161,11 @@ async function start(
     }
     void printLine(lines.join('\n')).catch(() => {});
     const addresses = { url, metrics: scraped && `${originOf(scraped)}/metrics` };
-    const bound = held === undefined ? settings : { ...settings, host: undefined, port: undefined };
-    const shown = { ...bound, store: storeName(settings), data: undefined, check: undefined }; // no URL with a password
+    const idle = { data: undefined, check: undefined, ...(isHeld && { host: undefined, port: undefined }) };
+    const shown = { ...settings, ...idle, store: storeName(settings) }; // no URL, which may have a password
     log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
-      await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
+      await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: isHeld })]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
@@ -187,40 +178,36 @@ async function start(
 }
 
 const BACKLOG = 511;
-const MAX_READY_MS = 3_000;
-
-type Address = { host: string; port: number } | { fd: number };
-
-/** The descriptor of the socket that systemd, or another parent, holds for this process; undefined: there is none. */
-function givenSocket({ LISTEN_PID, LISTEN_FDS } = process.env): number | undefined {
-  return LISTEN_PID === String(process.pid) && LISTEN_FDS === '1' ? 3 : undefined;
-}
+/** The first descriptor that systemd passes. */
+const LISTEN_FDS_START = 3;
 
 /** `option`: the one that chooses another address. */
-async function listen(server: Server, address: Address, log: Log, option = '--port'): Promise<void> {
+async function listen(server: Server, address: ListenOptions | { fd: number }, log: Log, option = '--port') {
   try {
     await once(server.listen({ ...address, backlog: BACKLOG }), 'listening');
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const where = 'fd' in address ? `descriptor ${address.fd}` : hostAndPort(address.host, address.port);
-    if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
-    throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
+    const reason = (error as Error).message.replace(/^listen E\w+: /, '');
+    const taken = `$1 is in use by another program: choose another with ${option}`;
+    throw new Error(`cannot listen: ${reason.replace(/^address already in use (\S+)$/, taken)}`);
   }
   goOn(server, log);
 }
 
-/** The form in a URL: `[::1]:8080`. */
-const hostAndPort = (host: string, port: number): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
-
 /** No client can connect to a wildcard address: loopback stands in for it. */
 const WILDCARDS: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-const originAt = (host: string, port: number): string => `http://${hostAndPort(WILDCARDS[host] ?? host, port)}`;
 
-/** The origin by which a program on this machine reaches the server. */
+/** The origin by which a program on this machine reaches a server. */
+function originAt(host: string, port: number): string {
+  const address = WILDCARDS[host] ?? host;
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
+}
+
 function originOf(server: Server): string {
   const { address, port } = server.address() as AddressInfo;
   return originAt(address, port);
 }
+
+const MAX_READY_MS = 3_000;
 
 /** Asks the service that listens there whether it serves. Throws an Error that says why not. */
 export async function askReady({ host, port }: { host: string; port: number }) {

@@ -100,7 +100,7 @@ test('systemd-socket-activate starts it with a socket', { skip: missing('systemd
       )) ?? undefined;
   }
   assert.equal(health, 200);
-  assert.match(stderr, /"warn","message":"a socket was given: --host and PETSTORE_PORT do not count"/);
+  assert.match(stderr, /"warn","message":"a socket was given: --host and --port do not count"/);
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null]);
