@@ -120,13 +120,18 @@ const COMMANDS: readonly Command[] = [
     { access: 'create', run: restore },
   ),
   command('export', 'print all animals as JSON lines', EXPORTED, { access: 'read', work: exportAnimals }),
-  command('import', 'add animals from JSON lines, or none', file('lines as export prints them; - is standard input'), {
-    access: 'create',
-    takes: INPUT,
-    hasInput: true,
-    work: addAnimals,
-    run: importAnimals,
-  }),
+  command(
+    'import',
+    'add all animals of JSON lines, or none if one is bad',
+    file('lines as export prints them; - is standard input'),
+    {
+      access: 'create',
+      takes: INPUT,
+      hasInput: true,
+      work: addAnimals,
+      run: importAnimals,
+    },
+  ),
   command(
     'health',
     'ask the local service whether it serves; exit 1 if not',

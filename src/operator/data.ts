@@ -1,7 +1,7 @@
 /** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, fstatSync, renameSync, rmSync } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { createReadStream, existsSync, renameSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -29,9 +29,9 @@ export const PLACE = {
 
 const HEAP_MB = Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE);
 /** Rows take up to two bytes of heap for a byte of the compacted file; a server takes more in its life. */
-const MOST_MB = Math.max(1, Math.floor(HEAP_MB / 3));
+const MOST_MB = Math.floor(HEAP_MB / 3);
 /** 384: so many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
-const DEFAULT_MB = Math.max(1, Math.min(Math.floor(HEAP_MB / 4), 384));
+const DEFAULT_MB = Math.min(Math.floor(HEAP_MB / 4), 384);
 const megabytes = o.integer(1, MOST_MB, `: the heap of this process, ${HEAP_MB} MB, holds no more`);
 /** Of commands that add to the store. */
 export const BOUND = { maxStoreMb: o.withDefault(megabytes, String(DEFAULT_MB), 'MB', 'limit of the compacted store') };
@@ -123,7 +123,7 @@ function printed({ counts: { replays, ...counts }, digest }: Proof) {
 
 /** By this process, also beside a running server. */
 export async function verify(place: Place, { extras }: Tools) {
-  const engine = await retryWhileInUse(() => openForCommand(place, 'read', extras));
+  const engine = await openForCommand(place, 'read', extras);
   const proof = unlessTooLarge(storeName(place), () => engine.verify());
   return proof.then(printed).finally(() => engine.close());
 }
@@ -193,8 +193,7 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
   const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
   const bytes = readBackup(file);
-  const restoring = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
-  const proof = await restoring;
+  const proof = await (store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes));
   return { ...printed(proof), restoredTo: storeName(values) };
 }
 
@@ -202,7 +201,7 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
 const FIRST_BYTES = '{"crc":"';
 
 async function* readBackup(file: string): AsyncGenerator<Uint8Array> {
-  const { stream, name } = await inputFrom(file);
+  const { stream, name } = inputFrom(file);
   let isBackup = false;
   for await (const chunk of stream) {
     isBackup ||= FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length));
@@ -213,12 +212,8 @@ async function* readBackup(file: string): AsyncGenerator<Uint8Array> {
 }
 
 /** A file, or standard input. An error names it: where it is read is not where the store is. */
-export async function inputFrom(file: string) {
-  const isStandard = file === STANDARD;
-  const name = isStandard ? 'standard input' : file;
-  const found = isStandard ? fstatSync(0) : await stat(file);
-  if (found.isDirectory()) throw new Error(`${name} is a directory`);
-  const stream = isStandard ? process.stdin : createReadStream(file);
+export function inputFrom(file: string) {
+  const [stream, name] = file === STANDARD ? [process.stdin, 'standard input'] : [createReadStream(file), file];
   stream.on('error', (error: Error) => Object.assign(error, { path: name }));
   return { stream, name };
 }

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { digestOf, environmentOf, formatKeyId, makeKey, parseKeyId } from '../access/keys.ts';
 import { MAX_REQUESTS_PER_WINDOW, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import { type ApiKey, ENVIRONMENTS, type Environment, PLANS, type Plan } from '../store/model.ts';
+import { type ApiKey, ENVIRONMENTS, PLANS, type Plan } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
 import type { Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
@@ -42,11 +42,9 @@ export const ROTATION = {
 /** A parameter of a call, and no option. */
 export const DIGEST = { digest: o.required(o.text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), '', '') };
 
-interface Limits {
-  plan: Plan;
-  perMinute?: number;
-  perDay?: number;
-}
+type Limits = { plan: Plan } & Partial<o.Values<typeof LIMITS>>;
+/** `id`: if another key has it, nothing is done, and the result is undefined. */
+type NewKey = { plan: Plan; name: string; id?: number } & Partial<o.Values<typeof NEW_KEY>>;
 
 /** Throws an error for values that do not fit together. */
 export function limitsOf({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf = o.flagOf) {
@@ -58,14 +56,6 @@ export function limitsOf({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf
   if (!perMinute || !perDay) throw usage(`the enterprise plan needs ${minute} N and ${day} N`);
   if (perMinute > perDay) throw usage(`${minute} ${perMinute} is more than ${day} ${perDay} allows`);
   return { perMinute, perDay };
-}
-
-interface NewKey extends Limits {
-  /** If another key has it, nothing is done, and the result is undefined. */
-  id?: number;
-  name: string;
-  environment?: Environment;
-  readOnly?: boolean;
 }
 
 export async function createKey(context: Context, wanted: NewKey) {

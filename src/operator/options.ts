@@ -176,8 +176,9 @@ function readWords(options: Options, args: string[]): Record<string, string> {
     }
     const { rawName, value } = token;
     const name = names.get(rawName);
-    if (name === undefined)
+    if (name === undefined) {
       throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, [...names.keys()])}`);
+    }
     const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
     if (isWithout && options[name].value !== '') throw usage(`${rawName} needs a value: give ${options[name].allowed}`);
     if (texts[name] !== undefined) throw usage(`${rawName} is given twice`);
@@ -207,17 +208,16 @@ export function suggestion(typed: string, known: readonly string[]): string {
 }
 
 export function helpOf(command: Command): string {
-  const { options, help } = command;
-  const named = entriesOf(options, false);
-  const [example] = named.map(([name]) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
-  return [
-    `Usage: ${PROGRAM} ${synopsis(command)}${example ? ' [options]' : ''}\n`,
-    `${help[0].toUpperCase()}${help.slice(1)}.\n`,
-    ...entriesOf(options, true).map(([, option]) => rowOf(option.value, option)),
-    ...named.map(([name, option]) => rowOf(`${flagOf(name)} ${option.value}`, option)),
-    row('--help', 'show this'),
-    ...(example ? [example] : []),
-  ].join('\n');
+  const { help, options } = command;
+  const rows = Object.entries(options).map(([name, option]) => {
+    return rowOf(option.isArgument ? option.value : `${flagOf(name)} ${option.value}`, option);
+  });
+  return `Usage: ${PROGRAM} ${synopsis(command)} [options]
+
+${help[0].toUpperCase()}${help.slice(1)}.
+
+${[...rows, row('--help', 'show this')].join('\n')}
+Each option is also a variable: --ban-after is PETSTORE_BAN_AFTER.`;
 }
 
 export const overview = (commands: readonly Command[]) => `Usage: ${PROGRAM} COMMAND [options]

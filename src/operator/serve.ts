@@ -16,7 +16,7 @@ import { createFirstKey, PUBLISHED_PLANS } from './keys.ts';
 import * as o from './options.ts';
 import { asCommandError, ENDING_SIGNALS, EXIT, note, printLine, VERSION } from './program.ts';
 import { goOn, openSocket, refuseSecond } from './socket.ts';
-import { Logger, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
+import { type Logger, logTo, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
 
 const host = o.text('a host name or an IP address', /^[\w.:%-]{1,253}$/);
 /** As browsers send it. */
@@ -70,7 +70,7 @@ const BUG = 'a bug ended the process';
 
 export async function serve(settings: Settings, tools: Tools): Promise<string | undefined> {
   if (settings.check) return checkStart(settings, tools);
-  const log = new Logger({ out: stderrWithoutWaiting(), clock });
+  const log = logTo(stderrWithoutWaiting(), clock);
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
     log.error(message, { error: error instanceof StoreError ? error.message : error });
@@ -126,15 +126,16 @@ async function start(
   if (database === undefined) await retryWhileInUse(() => refuseSecond(data));
   // Else the port opens before the store: early requests get 503, and where it is taken no store is made.
   if (!isHeld) await listen(service.server, { host, port }, log);
-  const drained = () => service.drain(MAX_LAST_REPLIES_MS);
-  const failed = 'the store failed; the next start shows which writes were kept';
-  const onFatal = (error: unknown) => void drained().then(() => fail(failed, error));
+  const onFatal = (error: unknown) =>
+    void service
+      .drain(MAX_LAST_REPLIES_MS)
+      .then(() => fail('the store failed; the next start shows which writes were kept', error));
   const options = { clock, log, banAfter, isServing: true, onFatal, onBatch: metrics?.countBatch };
   const engine = await retryWhileInUse(() => openEngine(settings, options, extras));
   try {
     const context: Context = { engine, clock, environment };
     const { store, limiter } = engine;
-    const scraped = metrics && metricsServer(() => metrics.text({ ...service.counts, ...context }));
+    const scraped = metrics && metricsServer(() => metrics.text(context, service.counts));
     if (scraped) await listen(scraped, settings.metrics!, log, '--metrics');
     await seedStore(store, settings.seed);
     const closeSocket = database ? undefined : await openSocket(data, { context, commands, log });

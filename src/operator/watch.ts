@@ -11,7 +11,6 @@ import { formatKeyId } from '../access/keys.ts';
 import type { Clock } from '../clock.ts';
 import type { Summary } from '../service/routes.ts';
 import type { Service } from '../service/service.ts';
-import type { Log } from '../store/engine.ts';
 import { HIDDEN, visible, withoutKeys } from '../text.ts';
 import type { Context } from './commands.ts';
 import { COMMIT, RUNTIME, VERSION } from './program.ts';
@@ -29,46 +28,39 @@ const MAX_TARGET_CHARS = 512;
  */
 const LONG_RUN = /(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2}){20,}/g;
 
-export class Logger implements Log {
-  readonly #out: Writable;
-  readonly #clock: Clock;
-  #dropped = 0;
+export type Logger = ReturnType<typeof logTo>;
 
-  constructor({ out, clock }: { out: Writable; clock: Clock }) {
-    this.#out = out.on('error', () => {}); // the reader is gone
-    this.#clock = clock;
-  }
-
-  info = (message: string, fields?: Fields): void => this.#add('info', message, fields);
-  warn = (message: string, fields?: Fields): void => this.#add('warn', message, fields);
-  error = (message: string, fields?: Fields): void => this.#add('error', message, fields);
-
-  /** A line of the access log. */
-  access({ requestId, method, target, status, ms, keyId, address }: Summary): void {
-    const hidden = target?.replace(LONG_RUN, HIDDEN);
-    const cut = hidden && hidden.length > MAX_TARGET_CHARS ? `${hidden.slice(0, MAX_TARGET_CHARS)}…` : hidden;
-    const key = keyId && formatKeyId(keyId);
-    const rounded = Math.round(ms * 1_000) / 1_000;
-    this.#add('access', 'request', { requestId, method, target: cut, status, ms: rounded, key, address: address() });
-  }
-
-  /** For the end of the process: resolves when all is written, or when the reader has had `MAX_LAST_LINES_MS`. */
-  async close(): Promise<void> {
-    const written = new Promise((resolve) => this.#out.write('', resolve)); // after all that waits before it
-    await Promise.race([written, wait(MAX_LAST_LINES_MS)]);
-  }
-
-  #add(level: string, message: string, fields?: Fields): void {
-    if (this.#out.writableLength > MAX_BUFFER_BYTES) {
-      this.#dropped++;
+export function logTo(out: Writable, clock: Clock) {
+  out.on('error', () => {}); // the reader is gone
+  let dropped = 0;
+  const add = (level: string, message: string, fields?: Fields): void => {
+    if (out.writableLength > MAX_BUFFER_BYTES) {
+      dropped++;
       return;
     }
-    const droppedBefore = this.#dropped || undefined;
-    this.#dropped = 0;
-    const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, droppedBefore, ...fields };
+    const droppedBefore = dropped || undefined;
+    dropped = 0;
+    const entry = { time: new Date(clock.wall()).toISOString(), level, message, droppedBefore, ...fields };
     // A key must never be read in a log, not even one that the operator put into a name.
-    this.#out.write(`${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`);
-  }
+    out.write(`${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`);
+  };
+  return {
+    info: (message: string, fields?: Fields) => add('info', message, fields),
+    warn: (message: string, fields?: Fields) => add('warn', message, fields),
+    error: (message: string, fields?: Fields) => add('error', message, fields),
+    /** A line of the access log. */
+    access({ requestId, method, target, status, ms, keyId, address }: Summary): void {
+      const hidden = target?.replace(LONG_RUN, HIDDEN);
+      const cut = hidden && hidden.length > MAX_TARGET_CHARS ? `${hidden.slice(0, MAX_TARGET_CHARS)}…` : hidden;
+      const [key, rounded] = [keyId && formatKeyId(keyId), Math.round(ms * 1_000) / 1_000];
+      add('access', 'request', { requestId, method, target: cut, status, ms: rounded, key, address: address() });
+    },
+    /** For the end of the process: resolves when all is written, or when the reader has had `MAX_LAST_LINES_MS`. */
+    async close(): Promise<void> {
+      const written = new Promise((resolve) => out.write('', resolve)); // after all that waits before it
+      await Promise.race([written, wait(MAX_LAST_LINES_MS)]);
+    },
+  };
 }
 
 /** Replaces values that JSON.stringify cannot write: bigints and errors. */
@@ -102,9 +94,6 @@ function observe(durations: Durations, ms: number): void {
   durations.sumMs += ms;
 }
 
-/** What is counted elsewhere. */
-type Sources = Context & Service['counts'];
-
 export class Metrics {
   /** By operation: there are few, and a client cannot add one. */
   readonly #routes = new Map<string, { durations: Durations; statuses: Map<number, number> }>();
@@ -126,7 +115,8 @@ export class Metrics {
   /** Called for each batch that became durable. */
   readonly countBatch = (ms: number): void => observe(this.#batches, ms);
 
-  text({ engine, connections, refused, sharedAllowance, bans, lastBackupAt = 0 }: Sources): string {
+  /** `counts`: what the service counts. */
+  text({ engine, lastBackupAt = 0 }: Context, { connections, refused, sharedAllowance, bans }: Service['counts']) {
     // Node measures the time between two of its timers: the delay is what is beyond the wait from one to the next.
     const loopDelay = Math.max(0, this.#loop.max / 1e6 - EVENT_LOOP_RESOLUTION_MS) / 1_000;
     this.#loop.reset();
@@ -142,7 +132,7 @@ export class Metrics {
     return [
       gauge('petstore_open_connections', 'Connections that are open.', connections),
       counter('petstore_connections_refused_total', 'Connections refused, by the bound that was reached.', byBound),
-      counter('petstore_requests_counted_together_total', SHARED_HELP, sharedAllowance),
+      counter('petstore_requests_counted_together_total', 'Without a key, in the shared allowance.', sharedAllowance),
       counter('petstore_bans_total', 'Bans of keys that have begun.', bans),
       counter('petstore_requests_total', 'Requests answered, by operation and status.', requests),
       histogram('petstore_request_duration_seconds', 'From head of request to reply, by operation.', durations),
@@ -154,7 +144,7 @@ export class Metrics {
       gauge('petstore_keys', 'How many keys there are.', keys.size),
       gauge('petstore_idempotency_records', 'Idempotency-Keys that are remembered.', replays.size),
       gauge('petstore_event_loop_delay_max_seconds', 'Worst delay since the last scrape.', loopDelay),
-      gauge('petstore_last_backup_timestamp_seconds', BACKUP_HELP, lastBackupAt / 1_000),
+      gauge('petstore_last_backup_timestamp_seconds', 'The newest backup (Unix); 0: none.', lastBackupAt / 1_000),
       gauge('process_resident_memory_bytes', 'Memory held by the process.', process.memoryUsage.rss()),
       counter('process_cpu_seconds_total', 'Processor time used.', (userCPUTime + systemCPUTime) / 1e6),
       gauge('process_start_time_seconds', 'Start of the process (Unix).', performance.timeOrigin / 1_000),
@@ -162,9 +152,6 @@ export class Metrics {
     ].join('');
   }
 }
-
-const SHARED_HELP = 'Requests without a key, counted in the allowance that all further addresses share.';
-const BACKUP_HELP = 'Time of the newest backup of the running server (Unix); 0: none since its start.';
 
 /** A value with its labels, such as `route="listPets"`, and an ending of the name, such as `_sum`. */
 type Sample = [labels: string, value: number, ending?: string];

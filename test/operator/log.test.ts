@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { Logger } from '../../src/operator/watch.ts';
+import { logTo } from '../../src/operator/watch.ts';
 import type { Summary } from '../../src/service/routes.ts';
 import { SetClock } from '../clock.ts';
 import { command } from '../program.ts';
@@ -27,7 +27,7 @@ function logging(wall?: number) {
       take = done;
     },
   });
-  const log = new Logger({ out, clock: new SetClock(wall) });
+  const log = logTo(out, new SetClock(wall));
   const access = (target: string | undefined) => log.access({ target, ms: 1, address: () => '::1' } as Summary);
   return { log, access, writes, take: () => turn().then(() => take()) };
 }

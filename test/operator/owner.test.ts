@@ -114,7 +114,7 @@ test('what stands in the way is said in a sentence', async (t) => {
     ['serve --seed none', /^seed none: no such file or directory$/],
     [`keys create --plan free --data ${long}`, /admin\.sock is too long for a socket: at most 107 bytes$/],
     ['restore none --data new', /^none: no such file or directory$/],
-    ['import .', /^\. is a directory$/],
+    ['import .', /^\.: illegal operation on a directory$/],
   ] as const) {
     const { exit, stdout, stderr } = await run(line.replace('serve', 'serve --port 0'));
     assert.deepEqual([exit, stdout], [1, ''], line);
