@@ -4,11 +4,6 @@
 export const shellWord = (word: string): string =>
   /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-
-/** Escapes a text for HTML or XML, between elements or as the value of an attribute. */
-export const markup = (text: string): string => text.replace(/[&<>"]/g, (character) => ENTITIES[character]);
-
 /** The most faults that one message names: more than an honest mistake causes. The others are only counted. */
 export const MAX_FAULTS_NAMED = 20;
 

@@ -50,7 +50,7 @@ const ALLOWED: Record<string, string> = {
   'src/operator': '*',
   'src/extra.ts': 'operator/options.ts service/routes.ts store/engine.ts',
   'src/main.ts': 'operator/run.ts',
-  'extras/console': 'assets.ts extra.ts operator/options.ts service/public.ts text.ts',
+  'extras/console': 'assets.ts extra.ts operator/options.ts service/public.ts',
   'extras/postgres':
     'access/limiter.ts clock.ts extra.ts json/int64.ts store/engine.ts store/group-commit.ts store/log-format.ts ' +
     'store/model.ts store/schema.ts store/tables.ts',

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { asset } from '../../src/assets.ts';
-import { markup } from '../../src/text.ts';
 
 const sourceOf = (name: string): string => fileURLToPath(new URL(`./page/${name}`, import.meta.url));
 /** Browsers of three years. */
@@ -24,7 +23,7 @@ export const page = (): string => (typeof PETSTORE_VERSION === 'undefined' ? bui
 function builtPage(): string {
   const [style, script] = [bundle('page.css'), bundle('main.ts')];
   return readFileSync(sourceOf('page.html'), 'utf8')
-    .replace('{{policy}}', () => markup(policy(script, style)))
+    .replace('{{policy}}', () => policy(script, style))
     .replace('/*STYLE*/', () => style)
     .replace('/*SCRIPT*/', () => script);
 }

@@ -57,14 +57,12 @@ export interface Command<O extends Options = Options, P extends Options = Option
   readonly run?: (values: Values<O> & Place, tools: Tools) => unknown;
 }
 
-type Row<O extends Options, P extends Options> = Omit<Command<O, P>, 'name' | 'help' | 'options' | 'takes'>;
-
 /** Work and run get the values of the options that the row names; to read another does not compile. */
 export function command<O extends Options, P extends Options = O>(
   name: string,
   help: string,
   own: O,
-  row: Row<NoInfer<O>, NoInfer<P>> & { readonly takes?: P },
+  row: Omit<Command<NoInfer<O>, NoInfer<P>>, 'name' | 'help' | 'options' | 'takes'> & { readonly takes?: P },
 ): Command {
   const { access, work, takes = own } = row;
   // `restore` alone creates a store that it does not open: it takes a backup of any size.

@@ -155,7 +155,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
   let end = Buffer.alloc(0);
   for await (const chunk of bytes) {
     await write(chunk);
-    end = Buffer.concat([end, chunk.subarray(-MAX_PROOF_BYTES)]).subarray(-MAX_PROOF_BYTES);
+    end = Buffer.concat([end, chunk]).subarray(-MAX_PROOF_BYTES);
   }
   return printed(JSON.parse(end.toString().trimEnd().split('\n').at(-1)!));
 }
@@ -178,7 +178,6 @@ async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Ar
       renameSync(unfinished, path);
       unfinished = path; // the name may not be durable
       await realDisk.syncDirectory(dirname(path));
-      process.off('exit', remove);
       return proof;
     } finally {
       await output.close();
@@ -186,6 +185,8 @@ async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Ar
   } catch (error) {
     remove();
     throw Object.assign(error as Error, { path: file });
+  } finally {
+    process.off('exit', remove);
   }
 }
 

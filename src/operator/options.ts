@@ -159,36 +159,31 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
 
 /** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
 function readWords(options: Options, args: string[]): Record<string, string> {
-  const places = entriesOf(options, true).map(([name]) => name);
   const names = new Map(entriesOf(options, false).map(([name]) => [flagOf(name), name]));
   const types = Array.from(names, ([flag, name]) => {
     return [flag.slice(2), { type: options[name].value === '' ? ('boolean' as const) : ('string' as const) }];
   });
   const known = Object.fromEntries(types);
+  const { values, positionals } = parseArgs({ args, options: known, strict: false, allowPositionals: true });
   const texts: Record<string, string> = {};
-  for (const token of parseArgs({ args, options: known, strict: false, allowPositionals: true, tokens: true }).tokens) {
-    if (token.kind === 'option-terminator') continue;
-    if (token.kind === 'positional') {
-      const name = places.shift();
-      if (name === undefined) throw usage(`${quoted(token.value)} is one argument too many`);
-      texts[name] = token.value;
-      continue;
-    }
-    const { rawName, value } = token;
-    const name = names.get(rawName);
-    if (name === undefined) {
-      throw usage(`there is no option ${quoted(rawName)}${suggestion(rawName, [...names.keys()])}`);
-    }
-    const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
-    if (isWithout && options[name].value !== '') throw usage(`${rawName} needs a value: give ${options[name].allowed}`);
-    if (texts[name] !== undefined) throw usage(`${rawName} is given twice`);
-    texts[name] = value ?? 'true';
+  for (const [word, value] of Object.entries(values)) {
+    const flag = `${word.length === 1 ? '-' : '--'}${word}`;
+    const name = names.get(flag);
+    if (name === undefined) throw usage(`there is no option ${quoted(flag)}${suggestion(flag, [...names.keys()])}`);
+    const isWithout = value === true || String(value).startsWith('--'); // the next option
+    if (isWithout && options[name].value !== '') throw usage(`${flag} needs a value: give ${options[name].allowed}`);
+    texts[name] = String(value);
+  }
+  const places = entriesOf(options, true);
+  for (const [at, text] of positionals.entries()) {
+    if (at === places.length) throw usage(`${quoted(text)} is one argument too many`);
+    texts[places[at][0]] = text;
   }
   return texts;
 }
 
 /** What Kubernetes sets beside a service called `petstore` or `petstore-…`, and variables of clients in the documents. */
-const FOREIGN = /_SERVICE_(HOST|PORT)|_PORT_\d+_|_PORT=\w+:|^PETSTORE_(URL|KEY)=/;
+const FOREIGN = /_SERVICE_(HOST|PORT)|_PORT_\d+_|_PORT=\w+:\/\/|^PETSTORE_(URL|KEY)=/;
 
 /** A typing error in a file of settings must not go unnoticed. */
 function refuseUnknownVariables(commands: readonly Command[], env: NodeJS.ProcessEnv): void {

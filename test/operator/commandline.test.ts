@@ -107,7 +107,6 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', '--port 1 -ab', /there is no option "-a"/],
     ['serve', '--port', /--port needs a value: give a whole number, 0 to 65535/],
     ['serve', '--port --host x', /--port needs a value/],
-    ['serve', '--port 1 --port=2', /--port is given twice/],
     ['serve', 'now', /"now" is one argument too many/],
     ['serve', '-- --port', /"--port" is one argument too many/],
     ['restore', 'b --max-store-mb 1', /there is no option "--max-store-mb"/],
