@@ -15,7 +15,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onceAMinute, systemClock } from '../clock.ts';
 import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
-import type { Command, Context, Input } from './commands.ts';
+import type { Context, Input, Tools } from './commands.ts';
 import { perform, suggestion, type Texts } from './options.ts';
 import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
@@ -57,11 +57,7 @@ export function goOn(server: Server, log: Log): void {
   server.on('error', (error) => mayLog() && log.error('a connection was not accepted', { error }));
 }
 
-export interface Serving {
-  readonly commands: readonly Command[];
-  readonly context: Context;
-  readonly log: Log;
-}
+type Serving = Pick<Tools, 'commands'> & { readonly context: Context; readonly log: Log };
 
 /** Returns the function that closes it. The caller has the store: a socket that nobody listens on was left by a kill. */
 export async function openSocket(dir: string, serving: Serving): Promise<() => Promise<void>> {
