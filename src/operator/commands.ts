@@ -122,13 +122,7 @@ const COMMANDS: readonly Command[] = [
     'import',
     'add all animals of JSON lines, or none if one is bad',
     file('lines as export prints them; - is standard input'),
-    {
-      access: 'create',
-      takes: INPUT,
-      hasInput: true,
-      work: addAnimals,
-      run: importAnimals,
-    },
+    { access: 'create', takes: INPUT, hasInput: true, work: addAnimals, run: importAnimals },
   ),
   command(
     'health',
