@@ -164,7 +164,11 @@ function readWords(options: Options, args: string[]): Record<string, string> {
     return [flag.slice(2), { type: options[name].value === '' ? ('boolean' as const) : ('string' as const) }];
   });
   const known = Object.fromEntries(types);
-  const { values, positionals } = parseArgs({ args, options: known, strict: false, allowPositionals: true });
+  const how = { options: known, strict: false, allowPositionals: true, tokens: true } as const;
+  const { values, positionals, tokens } = parseArgs({ args, ...how });
+  const flags = tokens.flatMap((one) => (one.kind === 'option' ? [one.rawName] : []));
+  const twice = flags.find((flag, at) => flags.indexOf(flag) < at);
+  if (twice !== undefined) throw usage(`${twice} is given twice`);
   const texts: Record<string, string> = {};
   for (const [word, value] of Object.entries(values)) {
     const flag = `${word.length === 1 ? '-' : '--'}${word}`;
