@@ -1,6 +1,6 @@
 /** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, renameSync, rmSync } from 'node:fs';
+import { createReadStream, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
@@ -163,7 +163,10 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 /** Writes a new file, which gets its name only when it is complete and durable. */
 async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
   const path = resolve(file);
-  if (existsSync(path)) throw new Error(`${file} exists already: name another file`);
+  const mustBeNew = () => {
+    if (lstatSync(path, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
+  };
+  mustBeNew();
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   let unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
@@ -175,6 +178,7 @@ async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Ar
     try {
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
+      mustBeNew(); // still
       renameSync(unfinished, path);
       unfinished = path; // the name may not be durable
       await realDisk.syncDirectory(dirname(path));

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { chown, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { writeBackup } from '../../src/operator/data.ts';
 import { injected, whyNoStrace } from '../program.ts';
 import { ANIMAL, isRoot, NOBODY, workplace } from './workplace.ts';
 
@@ -197,6 +199,16 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
     assert.match(ran.stderr, /signal/.test(fault) ? /^petstore backup was interrupted\n$/ : /^b: i\/o error\n$/, fault);
     assert.deepEqual((await readdir(cwd)).sort(), ['data', 'there', 'trace'], fault);
   }
+});
+
+test('a backup does not replace a file that has taken its name meanwhile', async (t) => {
+  const { at } = await workplace(t);
+  const ask = async () => {
+    await writeFile(at('b'), 'complete');
+    return Readable.from([Buffer.from('{"counts":{},"digest":""}\n')]);
+  };
+  await assert.rejects(writeBackup({ file: at('b'), json: false }, { ask }), /b exists already/);
+  assert.equal(await readFile(at('b'), 'utf8'), 'complete');
 });
 
 test('output that nobody takes ends an export and fails a backup; no room on standard output is a failure', async (t) => {
