@@ -1,9 +1,11 @@
 /** Which program this is; and what it tells the operator: exit statuses, errors, results as text. */
 import { fstatSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { isSea } from 'node:sea';
 import { DamagedError, InUseError, NoStoreError } from '../store/engine.ts';
 import { type Failure, StoreError } from '../store/model.ts';
 import { VersionError } from '../store/schema.ts';
-import { formatNumber, visible, visibleInLine, withoutKeys } from '../text.ts';
+import { formatNumber, shellWord, visible, visibleInLine, withoutKeys } from '../text.ts';
 
 /** Put in by the build; from the source tree there is neither. */
 declare const PETSTORE_VERSION: string | undefined;
@@ -14,8 +16,14 @@ export const VERSION: string = typeof PETSTORE_VERSION === 'string' ? PETSTORE_V
 export const COMMIT = typeof PETSTORE_COMMIT === 'string' ? PETSTORE_COMMIT : 'source tree';
 export const RUNTIME = `Node ${process.version}, ${process.platform} ${process.arch}`;
 
-/** Every command that is printed begins with it. In a clone of the source npm finds the program. */
-export const PROGRAM = process.argv[1]?.endsWith('.ts') ? 'npm run petstore --' : 'petstore';
+/** What runs this program again in the same folder: every command that is printed begins with it. */
+export const PROGRAM = isSea() ? shellWord(process.argv0) : typed(process.argv[1] ?? '');
+
+/** A script without an extension is a link that npm made, in the PATH. */
+function typed(script: string): string {
+  if (script.endsWith('.ts')) return 'npm run petstore --';
+  return path.extname(script) === '' ? 'petstore' : `node ${shellWord(path.relative('', script))}`;
+}
 
 export const ENDING_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;

@@ -1,10 +1,15 @@
 /** Help, arguments, variables, and the refusal of what is wrong with them. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
+import path from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { command as command_, commandsWith } from '../../src/operator/commands.ts';
 import { DIGEST, KEY_ID } from '../../src/operator/keys.ts';
 import { flagOf, prepare, variableOf } from '../../src/operator/options.ts';
+import { command, temporary } from '../program.ts';
 import { checkHelp, refusalOf } from './commands.ts';
 import { workplace } from './workplace.ts';
 
@@ -22,7 +27,7 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   ]) {
     const { exit, stdout, stderr } = await run(line);
     assert.deepEqual([exit, stderr], [0, ''], line);
-    assert.match(stdout, new RegExp(`^Usage: petstore ${usage} `));
+    assert.match(stdout, new RegExp(`^Usage: node \\S+ ${usage} `));
   }
   for (const [line, fault] of [
     ['keys', `give one of: keys ${'create find list revoke rotate lift plan'.replaceAll(' ', ', keys ')}`],
@@ -34,11 +39,14 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
     const { exit, stdout, stderr } = await run(line);
     assert.deepEqual([exit, stdout], [2, ''], line);
     const help = line.startsWith('keys') ? 'keys --help' : '--help';
-    assert.equal(stderr, `petstore: ${fault}\nSee petstore ${help}\n`);
+    assert.equal(
+      stderr.replace(`petstore: ${fault}`, 'FAULT').replace(/node \S+/, 'PETSTORE'),
+      `FAULT\nSee PETSTORE ${help}\n`,
+    );
   }
   const refused = await run('serve', { env: { PETSTORE_PORT: '65536' } });
   assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [2, '', false]);
-  assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [^\n]+\nSee petstore serve --help\n$/);
+  assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [^\n]+\nSee node \S+ serve --help\n$/);
   const { version, commit, runtime } = await json<Record<string, string>>('version');
   assert.match(`${version} ${runtime}`, /^\d+\.\d+\.\d+ Node v\d+/);
   assert.equal(await done('--version'), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
@@ -107,6 +115,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', '--port 1 -ab', /there is no option "-a"/],
     ['serve', '--port', /--port needs a value: give a whole number, 0 to 65535/],
     ['serve', '--port --host x', /--port needs a value/],
+    ['serve', '--port 1 --port=2', /--port is given twice/],
     ['serve', 'now', /"now" is one argument too many/],
     ['serve', '-- --port', /"--port" is one argument too many/],
     ['restore', 'b --max-store-mb 1', /there is no option "--max-store-mb"/],
@@ -170,4 +179,20 @@ test('a row whose work reads an option that it does not name does not compile', 
   command_('x', 'x', KEY_ID, { run: ({ id }: { id: number }) => id });
   // @ts-expect-error: the parameters of a call are those that it takes
   command_('x', 'x', KEY_ID, { takes: DIGEST, work: (_, { id }) => id });
+});
+
+test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {
+  const [node, file] = await command();
+  if (file === undefined) return t.skip('the binary has one name');
+  const cwd = await temporary(t);
+  const typed = {
+    'my files/petstore.cjs': "node 'my files/petstore.cjs'",
+    'bin/petstore': 'petstore', // npm install --global
+  };
+  for (const [link, line] of Object.entries(typed)) {
+    await mkdir(path.join(cwd, path.dirname(link)), { recursive: true });
+    await symlink(file, path.join(cwd, link));
+    const { stdout } = await promisify(execFile)(node, [link, 'version', '--help'], { cwd });
+    assert.match(stdout, new RegExp(`^Usage: ${line} version `), link);
+  }
 });

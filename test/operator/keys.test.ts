@@ -30,7 +30,7 @@ const status = async (server: Serving, key: string, address = '/pets') =>
 test('the life of a key, through a running server, for its environment', async (t) => {
   const { run, done, json, serve } = await workplace(t);
   await serve('--environment staging');
-  assert.match(await done('keys list'), /^There are no keys. See petstore keys create --help\n$/);
+  assert.match(await done('keys list'), /^There are no keys. See node \S+ keys create --help\n$/);
   assert.deepEqual(await json('keys list'), []);
   const made = await done('keys create --plan enterprise --per-minute 7 --per-day 70 --name Ünï');
   assert.match(

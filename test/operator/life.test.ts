@@ -119,7 +119,7 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   assert.equal(again.exit, 4);
   assert.deepEqual([exit, /in use by a server that does not answer/.test(stderr)], [4, true], stderr);
   server.process.kill('SIGCONT');
-  const none = /^There are no keys. See petstore keys create --help\n$/;
+  const none = /^There are no keys. See node \S+ keys create --help\n$/;
   assert.match(await done('keys list'), none, 'what was given up is not done later');
   assert.equal((await server.stop()).exit, 0);
 });
