@@ -91,7 +91,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     }
     const isRead = command.access === 'read';
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
-    if (!command.hasInput) await text(req); // also an empty body comes only from a caller who still waits
+    // Also an empty body comes only from a caller who still waits.
+    if (!command.hasInput && (await text(req)) !== '') throw usage(`${pathname} reads no body: use the query`);
     const result = await perform(command, context, Object.fromEntries(searchParams), (name) => name, req);
     const { id }: { id?: string } = Object(result);
     if (!isRead) log.info('command', { command: name, id });

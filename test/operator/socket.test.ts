@@ -56,6 +56,8 @@ test('a command is a path, its parameters are a query; what is wrong is told in 
     assert.deepEqual([refused.status, refused.reply.exit], [status, status === 500 ? 1 : 2], path);
     assert.ok(refused.reply.error.startsWith(fault), refused.reply.error);
   }
+  const unread = await call(socket, '/keys/rotate?id=k1', 'POST', '{"grace":"1h"}');
+  assert.deepEqual([unread.status, unread.reply.error], [400, '/keys/rotate reads no body: use the query']);
   const batches = '{"pets":[{"name":"a","categoryId":1}]}\n{"pets":[{"name":"b"}]}';
   const bad = await call(socket, '/import?digest=x&animals=2&bytes=40', 'POST', batches);
   const reason = /^pets\.0: categoryId: is missing .*\)$/;
