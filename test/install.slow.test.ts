@@ -54,7 +54,7 @@ test('a clone with its run-time dependencies alone serves, and so does the packa
   const served = await firstAnswer(clone, 'npm', 'start', '--', '--port', '0');
   assert.match(served, /^\[\{"id":1,"name":/);
 
-  const file = npm(ROOT, 'pack', '--silent', '--pack-destination', clone).split('\n').at(-1)!;
+  const file = npm(clone, 'pack', '--silent').split('\n').at(-1)!;
   const elsewhere = await temporary(t);
   npm(elsewhere, 'install', '--no-audit', '--no-fund', path.join(clone, file)); // over the network, as long as it takes
   const words = ['petstore', 'serve', '--seed', 'demo', '--first-key', 'free', '--port', '0'];
