@@ -15,7 +15,7 @@ export async function serveForOthers(bench: Bench, until: Promise<unknown>): Pro
   const what = `-H 'Authorization: Bearer ${key}' '${server.origin}${path}'`;
   const wrk = pinned(bench.cores?.load, ['wrk', '-t1', `-c${CONNECTIONS}`, '-d10s', '--latency']).join(' ');
   const onCore = bench.cores ? `, on core ${bench.cores.server} alone` : '';
-  console.log(`petstore with ${number(ANIMALS)} animals listens, and so does ${PEERS.bare.name}, which sends the same bytes:
+  console.log(`petstore with ${number(ANIMALS)} animals listens, and so does ${PEERS.bare.name}, which answers every GET with the bytes of this list:
   ${server.origin}   petstore (process ${server.pid}${onCore})
   ${bare.origin}   ${PEERS.bare.name} (process ${bare.pid}${onCore})
 The key has no limits. Type one of these in another terminal, or give another tool this header and this address; for
