@@ -164,24 +164,23 @@ function readWords(options: Options, args: string[]): Record<string, string> {
     return [flag.slice(2), { type: options[name].value === '' ? ('boolean' as const) : ('string' as const) }];
   });
   const known = Object.fromEntries(types);
-  const how = { options: known, strict: false, allowPositionals: true, tokens: true } as const;
-  const { values, positionals, tokens } = parseArgs({ args, ...how });
-  const flags = tokens.flatMap((one) => (one.kind === 'option' ? [one.rawName] : []));
-  const twice = flags.find((flag, at) => flags.indexOf(flag) < at);
-  if (twice !== undefined) throw usage(`${twice} is given twice`);
+  const places = entriesOf(options, true).map(([name]) => name);
   const texts: Record<string, string> = {};
-  for (const [word, value] of Object.entries(values)) {
-    const flag = `${word.length === 1 ? '-' : '--'}${word}`;
+  for (const token of parseArgs({ args, options: known, strict: false, allowPositionals: true, tokens: true }).tokens) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') {
+      const name = places.shift();
+      if (name === undefined) throw usage(`${quoted(token.value)} is one argument too many`);
+      texts[name] = token.value;
+      continue;
+    }
+    const { rawName: flag, value } = token;
     const name = names.get(flag);
     if (name === undefined) throw usage(`there is no option ${quoted(flag)}${suggestion(flag, [...names.keys()])}`);
-    const isWithout = value === true || String(value).startsWith('--'); // the next option
+    const isWithout = value === undefined || (!token.inlineValue && value.startsWith('--')); // the next option
     if (isWithout && options[name].value !== '') throw usage(`${flag} needs a value: give ${options[name].allowed}`);
-    texts[name] = String(value);
-  }
-  const places = entriesOf(options, true);
-  for (const [at, text] of positionals.entries()) {
-    if (at === places.length) throw usage(`${quoted(text)} is one argument too many`);
-    texts[places[at][0]] = text;
+    if (texts[name] !== undefined) throw usage(`${flag} is given twice`);
+    texts[name] = value ?? 'true';
   }
   return texts;
 }

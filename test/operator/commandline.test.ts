@@ -196,3 +196,8 @@ test('a command that is printed can be typed as it stands, in any terminal in th
     assert.match(stdout, new RegExp(`^Usage: ${line} version `), link);
   }
 });
+
+test('a value that begins with two dashes is given behind =', () => {
+  const create = commandsWith([]).find(({ name }) => name === 'keys create')!;
+  assert.equal(prepare(create, ['--plan', 'free', '--name=--x'], {}, []).texts.name, '--x');
+});
