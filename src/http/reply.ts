@@ -30,8 +30,7 @@ export const noContent = (headers: string[] = []): Reply => ({ status: 204, head
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  const { headers: all, body } = jsonReply(status, text, headers);
-  return { status, headers: all, body, isLast: endsConnection };
+  return { ...jsonReply(status, text, headers), isLast: endsConnection };
 }
 
 /** The whole reply to what is no request: node:http has no response to write it to. */
