@@ -39,14 +39,17 @@ export interface Tools {
   ask(texts: Texts, input?: readonly Buffer[]): Promise<unknown>;
 }
 
+/** How a command needs the store: to read it, to change it, or made where there is none. */
+type Access = 'read' | 'write' | 'create';
+
 /** `O`: its options. `P`: the parameters of its work. */
 export interface Command<O extends Options = Options, P extends Options = Options> {
   readonly name: string;
   readonly help: string;
   readonly options: O;
   readonly takes: P;
-  /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
-  readonly access?: 'read' | 'write' | 'create';
+  /** Undefined: it needs no store. */
+  readonly access?: Access;
   /** It reads its input while it works. */
   readonly hasInput?: boolean;
   /** Throws an error for values that do not fit together. */
@@ -57,80 +60,71 @@ export interface Command<O extends Options = Options, P extends Options = Option
   readonly run?: (values: Values<O> & Place, tools: Tools) => unknown;
 }
 
-/** Work and run get the values of the options that the row names; to read another does not compile. */
-export function command<O extends Options, P extends Options = O>(
-  name: string,
-  help: string,
-  own: O,
-  row: Omit<Command<NoInfer<O>, NoInfer<P>>, 'name' | 'help' | 'options' | 'takes'> & { readonly takes?: P },
-): Command {
-  const { access, work, takes = own } = row;
-  // `restore` alone creates a store that it does not open: it takes a backup of any size.
-  const options = { ...own, ...(access && STORE), ...(access === 'create' && work && BOUND) };
-  return { ...row, name, help, options, takes } as Command;
-}
-
-const NONE = {};
+/** Makes rows of the table. Work and run get the values of what the row names: to read another does not compile. */
+const commandThat =
+  (access?: Access) =>
+  <O extends Options = Record<never, never>, P extends Options = O>(
+    name: string,
+    help: string,
+    row: Partial<Command<NoInfer<O>, NoInfer<P>>> & { readonly options?: O; readonly takes?: P },
+  ): Command => {
+    const { options: own = {}, takes = own, work } = row;
+    // `restore` alone creates a store that it does not open: it takes a backup of any size.
+    const options = { ...own, ...(access && STORE), ...(access === 'create' && work && BOUND) };
+    return { ...row, name, help, access, options, takes } as Command;
+  };
+export const command = commandThat();
+const [reads, changes, creates] = [commandThat('read'), commandThat('write'), commandThat('create')];
 
 const COMMANDS: readonly Command[] = [
-  command('keys create', 'create an API key and print it, once: its last line', keys.NEW_KEY, {
-    access: 'create',
+  creates('keys create', 'create an API key and print it, once: its last line', {
+    options: keys.NEW_KEY,
     fits: keys.limitsOf,
     work: keys.createKey,
   }),
-  command('keys find', 'read a key from stdin; say whose it is, if it works', NONE, {
-    access: 'read',
+  reads('keys find', 'read a key from stdin; say whose it is, if it works', {
     takes: keys.DIGEST,
     work: keys.findKey,
     run: keys.findBySecret,
   }),
-  command('keys list', 'list keys, what is used of both windows, and bans', NONE, {
-    access: 'read',
-    work: keys.listKeys,
-    run: keys.printKeys,
-  }),
-  command('keys revoke', 'end a key at once, for good', keys.KEY_ID, { access: 'write', work: keys.revokeKey }),
-  command('keys rotate', 'give a key a new secret and print it, once', keys.ROTATION, {
-    access: 'write',
+  reads('keys list', 'list keys, what is used of both windows, and bans', { work: keys.listKeys, run: keys.printKeys }),
+  changes('keys revoke', 'end a key at once, for good', { options: keys.KEY_ID, work: keys.revokeKey }),
+  changes('keys rotate', 'give a key a new secret and print it, once', {
+    options: keys.ROTATION,
     work: keys.rotateKey,
   }),
-  command('keys lift', 'end a ban; forget strikes and earlier bans', keys.KEY_ID, {
-    access: 'write',
-    work: keys.liftBan,
-  }),
-  command('keys plan', 'change the plan; used requests stay used', keys.NEW_PLAN, {
-    access: 'write',
+  changes('keys lift', 'end a ban; forget strikes and earlier bans', { options: keys.KEY_ID, work: keys.liftBan }),
+  changes('keys plan', 'change the plan; used requests stay used', {
+    options: keys.NEW_PLAN,
     fits: keys.limitsOf,
     work: keys.setPlan,
   }),
-  command('verify', 'read and check all of the store; print a digest', NONE, { access: 'read', run: verify }),
-  command('compact', 'write the store anew, without what was replaced', NONE, { access: 'write', work: compact }),
-  command(
-    'backup',
-    'copy the store into a file, also while it is served',
-    file('the file to write, which must not exist; - is stdout'),
-    { access: 'read', takes: NONE, work: backup, run: writeBackup },
-  ),
-  command(
-    'restore',
-    'fill an empty directory or database from a backup',
-    file('a file that backup wrote; - is standard input'),
-    { access: 'create', run: restore },
-  ),
-  command('export', 'print all animals as JSON lines', EXPORTED, { access: 'read', work: exportAnimals }),
-  command(
-    'import',
-    'add all animals of JSON lines, or none if one is bad',
-    file('lines as export prints them; - is standard input'),
-    { access: 'create', takes: INPUT, hasInput: true, work: addAnimals, run: importAnimals },
-  ),
-  command(
-    'health',
-    'ask the local service whether it serves; exit 1 if not',
-    { ...LISTENING, ...JSON_SWITCH },
-    { run: askReady },
-  ),
-  command('version', 'print version, commit and runtime', JSON_SWITCH, {
+  reads('verify', 'read and check all of the store; print a digest', { run: verify }),
+  changes('compact', 'write the store anew, without what was replaced', { work: compact }),
+  reads('backup', 'copy the store into a file, also while it is served', {
+    options: file('the file to write, which must not exist; - is stdout'),
+    takes: {},
+    work: backup,
+    run: writeBackup,
+  }),
+  creates('restore', 'fill an empty directory or database from a backup', {
+    options: file('a file that backup wrote; - is standard input'),
+    run: restore,
+  }),
+  reads('export', 'print all animals as JSON lines', { options: EXPORTED, work: exportAnimals }),
+  creates('import', 'add all animals of JSON lines, or none if one is bad', {
+    options: file('lines as export prints them; - is standard input'),
+    takes: INPUT,
+    hasInput: true,
+    work: addAnimals,
+    run: importAnimals,
+  }),
+  command('health', 'ask the local service whether it serves; exit 1 if not', {
+    options: { ...LISTENING, ...JSON_SWITCH },
+    run: askReady,
+  }),
+  command('version', 'print version, commit and runtime', {
+    options: JSON_SWITCH,
     run: () => ({ version: VERSION, commit: COMMIT, runtime: RUNTIME }),
   }),
 ];
@@ -138,8 +132,6 @@ const COMMANDS: readonly Command[] = [
 /** All commands of a program with these extras. */
 export function commandsWith(extras: readonly Extra[]): readonly Command[] {
   const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
-  return [
-    command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', { ...SERVE, ...added }, { run: serve }),
-    ...COMMANDS,
-  ];
+  const options = { ...SERVE, ...added };
+  return [command('serve', 'run the service until SIGTERM, SIGINT or SIGHUP', { options, run: serve }), ...COMMANDS];
 }

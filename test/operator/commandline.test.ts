@@ -170,15 +170,15 @@ test('a variable that no option has is refused, with the nearest one; those of K
 });
 
 test('a row whose work reads an option that it does not name does not compile', () => {
-  command_('x', 'x', KEY_ID, { work: (_, { id }) => id });
+  command_('x', 'x', { options: KEY_ID, work: (_, { id }) => id });
   // @ts-expect-error: `grace` is not among its options
-  command_('x', 'x', KEY_ID, { work: (_, { grace }) => grace });
+  command_('x', 'x', { options: KEY_ID, work: (_, { grace }) => grace });
   // @ts-expect-error: also where the work is a function with a type of its own
-  command_('x', 'x', KEY_ID, { work: (_, { grace }: { id: string; grace: number }) => grace });
+  command_('x', 'x', { options: KEY_ID, work: (_, { grace }: { id: string; grace: number }) => grace });
   // @ts-expect-error: and where it is of another type
-  command_('x', 'x', KEY_ID, { run: ({ id }: { id: number }) => id });
+  command_('x', 'x', { options: KEY_ID, run: ({ id }: { id: number }) => id });
   // @ts-expect-error: the parameters of a call are those that it takes
-  command_('x', 'x', KEY_ID, { takes: DIGEST, work: (_, { id }) => id });
+  command_('x', 'x', { options: KEY_ID, takes: DIGEST, work: (_, { id }) => id });
 });
 
 test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {
