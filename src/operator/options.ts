@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { DAY_MS, durationMs } from '../clock.ts';
 import { excerpt, withoutSecrets } from '../text.ts';
-import type { Command, Context, Input } from './commands.ts';
+import type { Command, Context, Input, Place } from './commands.ts';
 import { CommandError, EXIT, PROGRAM, usage } from './program.ts';
 
 export interface Option {
@@ -49,17 +49,15 @@ export const optional = <R extends Rule>(rule: R, value: string, help: string, o
 export const withDefault = <R extends Rule>(rule: R, otherwise: string, value: string, help: string) => {
   return { ...required(rule, value, help), is: v.optional(rule, otherwise), otherwise };
 };
-const yesOrNo = v.pipe(
-  v.picklist(['true', 'false', '1', '0']),
-  v.transform((text) => text === 'true' || text === '1'),
-);
-/** A switch: true by its name alone; `true`, `false`, `1` or `0` as a variable. */
-export const flag = (help: string) => {
-  return { is: v.optional(yesOrNo, 'false'), value: '', help, allowed: 'true or false' };
-};
-
 export const text = (allowed: string, pattern: RegExp, fits: (text: string) => boolean = () => true) =>
   v.pipe(v.string(), v.regex(pattern), v.check(fits), v.description(allowed));
+
+const yesOrNo = v.pipe(
+  text('true or false', /^(true|false|1|0)$/),
+  v.transform((text) => ['true', '1'].includes(text)),
+);
+/** A switch: true by its name alone; `true`, `false`, `1` or `0` as a variable. */
+export const flag = (help: string) => ({ ...required(yesOrNo, '', help), is: v.optional(yesOrNo, 'false') });
 
 export function choice<const T extends string>(texts: readonly T[], allowed?: string) {
   const words = texts.join(', ').replace(/, (?=[^,]+$)/, ' or ');
@@ -68,18 +66,14 @@ export function choice<const T extends string>(texts: readonly T[], allowed?: st
 
 export const integer = (min: number, max: number, why = '') =>
   v.pipe(
-    text(`a whole number, ${min} to ${max}${why}`, /^\d{1,15}$/),
+    text(`a whole number, ${min} to ${max}${why}`, /^\d{1,15}$/, (text) => min <= Number(text) && Number(text) <= max),
     v.transform(Number),
-    v.minValue(min),
-    v.maxValue(max),
     v.title(`${min} to ${max}`),
   );
 
 export const duration = v.pipe(
-  v.string(),
+  text('a time such as 90s, 15m, 24h or 7d, up to 30d', /^\w+$/, (text) => durationMs(text) <= 30 * DAY_MS),
   v.transform(durationMs),
-  v.check((ms) => ms <= 30 * DAY_MS),
-  v.description('a time such as 90s, 15m, 24h or 7d, up to 30d'),
   v.title('90s, 15m, 24h, 7d; up to 30d'),
 );
 
@@ -138,20 +132,25 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
   const labelOf = (name: string) => variables[name] ?? (options[name].isArgument ? options[name].value : flagOf(name));
   try {
     const texts = readWords(options, words);
-    for (const [name] of entriesOf(options, false)) {
-      const variable = variableOf(name);
-      const text = env[variable] ?? ''; // an empty variable is not set
-      if (texts[name] !== undefined || text === '' || FOREIGN.test(`${variable}=${text}`)) continue;
+    const known = [command, ...all].flatMap(({ options }) =>
+      entriesOf(options, false).map(([name]) => variableOf(name)),
+    );
+    for (const [variable, text = ''] of Object.entries(env)) {
+      if (!variable.startsWith('PETSTORE_') || FOREIGN.test(`${variable}=${text}`)) continue;
+      // A typing error in a file of settings must not go unnoticed.
+      if (!known.includes(variable))
+        throw usage(`there is no variable ${quoted(variable)}${suggestion(variable, known)}`);
+      const [name] = entriesOf(options, false).find(([one]) => variableOf(one) === variable) ?? [];
+      if (name === undefined || texts[name] !== undefined || text === '') continue; // an empty one is not set
       texts[name] = text;
       variables[name] = variable;
     }
     if (texts.data !== undefined && texts.store !== undefined) {
       throw usage(`${labelOf('data')} and ${labelOf('store')} both say where the store is: give one of them`);
     }
-    refuseUnknownVariables([command, ...all], env);
     const values = check(options, texts, labelOf);
     command.fits?.(values, labelOf);
-    return { texts, labelOf, values };
+    return { texts, labelOf, values: values as Place };
   } catch (error) {
     throw misused(command, error as Error);
   }
@@ -160,10 +159,8 @@ export function prepare(command: Command, words: string[], env: NodeJS.ProcessEn
 /** `strict` is off, so that the errors are ours: they say what would be right, and show no secrets. */
 function readWords(options: Options, args: string[]): Record<string, string> {
   const names = new Map(entriesOf(options, false).map(([name]) => [flagOf(name), name]));
-  const types = Array.from(names, ([flag, name]) => {
-    return [flag.slice(2), { type: options[name].value === '' ? ('boolean' as const) : ('string' as const) }];
-  });
-  const known = Object.fromEntries(types);
+  const known: Record<string, { type: 'boolean' | 'string' }> = {};
+  for (const [flag, name] of names) known[flag.slice(2)] = { type: options[name].value === '' ? 'boolean' : 'string' };
   const places = entriesOf(options, true).map(([name]) => name);
   const texts: Record<string, string> = {};
   for (const token of parseArgs({ args, options: known, strict: false, allowPositionals: true, tokens: true }).tokens) {
@@ -188,15 +185,6 @@ function readWords(options: Options, args: string[]): Record<string, string> {
 /** What Kubernetes sets beside a service called `petstore` or `petstore-…`, and variables of clients in the documents. */
 const FOREIGN = /_SERVICE_(HOST|PORT)|_PORT_\d+_|_PORT=\w+:\/\/|^PETSTORE_(URL|KEY)=/;
 
-/** A typing error in a file of settings must not go unnoticed. */
-function refuseUnknownVariables(commands: readonly Command[], env: NodeJS.ProcessEnv): void {
-  const known = commands.flatMap(({ options }) => entriesOf(options, false).map(([name]) => variableOf(name)));
-  for (const [name, text] of Object.entries(env)) {
-    if (!name.startsWith('PETSTORE_') || known.includes(name) || FOREIGN.test(`${name}=${text}`)) continue;
-    throw usage(`there is no variable ${quoted(name)}${suggestion(name, known)}`);
-  }
-}
-
 /** `; did you mean --port?` where one of the known words has the same letters, but for one or two. */
 export function suggestion(typed: string, known: readonly string[]): string {
   const rest = (word: string) => [...typed].reduce((left, letter) => left.replace(letter, ''), word);
@@ -207,9 +195,7 @@ export function suggestion(typed: string, known: readonly string[]): string {
 
 export function helpOf(command: Command): string {
   const { help, options } = command;
-  const rows = Object.entries(options).map(([name, option]) => {
-    return rowOf(option.isArgument ? option.value : `${flagOf(name)} ${option.value}`, option);
-  });
+  const rows = Object.entries(options).map(rowOf);
   return `Usage: ${PROGRAM} ${synopsis(command)} [options]
 
 ${help[0].toUpperCase()}${help.slice(1)}.
@@ -234,7 +220,8 @@ const COLUMN_CHARS = 26;
 const row = (left: string, right: string) => `  ${left.padEnd(COLUMN_CHARS - 4)}  ${right}`;
 
 /** What it takes is on a line of its own where there is no room beside the sentence. */
-function rowOf(left: string, { help, range, otherwise }: Option): string {
+function rowOf([name, { value, help, range, otherwise, isArgument }]: [string, Option]): string {
+  const left = isArgument ? value : `${flagOf(name)} ${value}`;
   const facts = [range, otherwise && `default ${otherwise}`].filter((fact) => fact !== undefined).join('; ');
   if (facts === '') return row(left, help);
   const line = row(left, `${help} (${facts})`);
