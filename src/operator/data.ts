@@ -13,7 +13,7 @@ import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
 import type { Command, Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
-import { type Body, inWords, note, print, usage } from './program.ts';
+import { type Body, inText, note, print, usage } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
 const MEGABYTE = 2 ** 20;
@@ -144,7 +144,7 @@ export async function writeBackup({ file, json }: { file: string; json: boolean 
   if (file !== STANDARD) return { ...(await writeNew(file, begin)), writtenTo: file };
   const proof = await copy(await begin(), print);
   const result = { ...proof, writtenTo: 'standard output' };
-  await note(json ? JSON.stringify(result, null, 2) : inWords(result));
+  await note(inText(result, json));
   return undefined;
 }
 

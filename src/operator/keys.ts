@@ -7,23 +7,22 @@ import { type ApiKey, ENVIRONMENTS, PLANS, type Plan } from '../store/model.ts';
 import { formatNumber } from '../text.ts';
 import type { Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
-import { PROGRAM, table, usage } from './program.ts';
+import { inColumns, PROGRAM, usage } from './program.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
-export const MAX_SECRETS = 5;
+const MAX_SECRETS = 5;
 
 export const PUBLISHED_PLANS = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
-const limitsInWords = PUBLISHED_PLANS.map((name) => {
-  const { perMinute, perDay } = PLAN_LIMITS[name];
-  return `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`;
-});
-const plansInWords = `${limitsInWords.join(', ')} or enterprise (limits of your choice)`;
-const plan = o.choice(PLANS, plansInWords);
+const limitsInWords = Object.entries(PLAN_LIMITS).map(
+  ([name, { perMinute, perDay }]) => `${name} (${formatNumber(perMinute)} a minute, ${formatNumber(perDay)} a day)`,
+);
+const plan = o.choice(PLANS, `${limitsInWords.join(', ')} or enterprise (limits of your choice)`);
 const requests = o.integer(1, MAX_REQUESTS_PER_WINDOW);
 const LIMITS = {
   perMinute: o.optional(requests, 'N', 'requests a minute, of enterprise'),
   perDay: o.optional(requests, 'N', 'requests a day, of enterprise'),
 };
+export const environment = o.choice(ENVIRONMENTS);
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const keyName = o.text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 export const NEW_KEY = {
@@ -31,7 +30,7 @@ export const NEW_KEY = {
   name: o.withDefault(keyName, 'unnamed', 'TEXT', 'whose key it is, 1 to 100 characters'),
   ...LIMITS,
   readOnly: o.flag('let the key read only: GET and HEAD'),
-  environment: o.optional(o.choice(ENVIRONMENTS), 'NAME', 'where it works', 'the server’s'),
+  environment: o.optional(environment, 'NAME', 'where it works', 'the server’s'),
 };
 export const KEY_ID = { id: o.argument(o.text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'of the key') };
 export const NEW_PLAN = { ...KEY_ID, plan: o.argument(plan, 'PLAN', 'the new plan'), ...LIMITS };
@@ -75,9 +74,8 @@ export async function createKey(context: Context, wanted: NewKey) {
 /** A key for a store without an active one; undefined if there is one. */
 export async function createFirstKey(context: Context, plan: Plan) {
   const { keys } = context.engine.store.read;
-  for (const { revokedAt, environment } of keys.all()) {
-    if (!revokedAt && environment === context.environment) return undefined;
-  }
+  const isActive = (key: ApiKey) => key.revokedAt === undefined && key.environment === context.environment;
+  if ([...keys.all()].some(isActive)) return undefined;
   return createKey(context, { id: keys.lastId + 1, plan, name: 'first key' }); // another replica may be first
 }
 
@@ -148,7 +146,8 @@ export async function listKeys(context: Context) {
 export async function printKeys({ json }: Place, { ask }: Tools) {
   const keys = (await ask({})) as KeyDetails[];
   if (json) return keys;
-  return keys.length > 0 ? table(keys.map(rowOf)) : `There are no keys. See ${PROGRAM} keys create --help`;
+  if (keys.length === 0) return `There are no keys. See ${PROGRAM} keys create --help`;
+  return inColumns([COLUMNS, ...keys.map(rowOf)]);
 }
 
 /** Throws if the key is revoked: it stays as it is. */
@@ -170,7 +169,7 @@ type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 
 /** A key as the operator sees it, without its secrets and their digests. To look spends no request. */
 async function detailsOf({ engine, clock }: Context, key: ApiKey) {
-  const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt, readOnly } = key;
+  const { id, secrets, readOnly = false, createdAt, revokedAt, ...row } = key;
   const { verdict, minute, day, strikes, bans, banEndsAt } = await engine.limiter.look(key);
   const now = engine.store.now();
   /** A moment of store time on the machine's clock, rounded up to a second, as the replies of the API give it. */
@@ -179,32 +178,30 @@ async function detailsOf({ engine, clock }: Context, key: ApiKey) {
   const windowOf = ({ limit, remaining, endsAt }: Window) => {
     return { limit, remaining, resetsAt: remaining < limit ? wallTime(endsAt) : null };
   };
-  const isActive = revokedAt === undefined;
+  const graceEnds = revokedAt === undefined ? secrets.map(({ endsAt = 0 }) => endsAt).filter((at) => at > now) : [];
   return {
     id: formatKeyId(id),
-    name,
-    plan,
-    perMinute,
-    perDay,
-    readOnly: readOnly === true,
-    environment,
+    ...row,
+    readOnly,
     createdAt: iso(createdAt),
-    revokedAt: isActive ? null : iso(revokedAt),
+    revokedAt: revokedAt === undefined ? null : iso(revokedAt),
     minute: windowOf(minute),
     day: windowOf(day),
     strikes,
     bannedUntil: verdict === 'banned' ? wallTime(banEndsAt) : null,
     bans,
     /** The moments at which older secrets stop working. */
-    graceEndsAt: key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > now ? wallTime(endsAt) : [])),
+    graceEndsAt: graceEnds.map(wallTime),
   };
 }
 
 const iso = (at: number): string => new Date(at).toISOString();
 
+const COLUMNS = ['ID', 'NAME', 'PLAN', 'USED OF MINUTE', 'USED OF DAY', 'ENVIRONMENT', 'CREATED AT', 'STATE'];
+
 function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil, readOnly }: KeyDetails) {
   const used = ({ limit, remaining }: typeof day) => `${formatNumber(limit - remaining)}/${formatNumber(limit)}`;
-  const banned = bannedUntil ? `banned until ${bannedUntil}` : readOnly ? 'active, read only' : 'active';
-  const state = revokedAt ? `revoked ${revokedAt}` : banned;
-  return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };
+  const active = readOnly ? 'active, read only' : 'active';
+  const state = revokedAt ? `revoked ${revokedAt}` : bannedUntil ? `banned until ${bannedUntil}` : active;
+  return [id, name, plan, used(minute), used(day), environment, createdAt, state];
 }

@@ -91,24 +91,24 @@ export async function print(chunk: string | Uint8Array): Promise<void> {
 export const printLine = (text: string): Promise<void> => print(`${visible(text)}\n`);
 
 /** A line on stderr. It shows no key, wherever that was typed. */
-export function note(text: string): Promise<void> {
-  return new Promise((resolve) => process.stderr.write(`${withoutKeys(visible(text))}\n`, () => resolve()));
+export const note = (text: string): void => void process.stderr.write(`${withoutKeys(visible(text))}\n`);
+
+/** Prints what a command came to: a text as it is, a body as it comes. */
+export async function printResult(result: unknown, isJson = false): Promise<void> {
+  if (isBody(result)) for await (const chunk of result) await print(chunk);
+  else if (result !== undefined) await printLine(typeof result === 'string' ? result : inText(result, isJson));
 }
 
-/** A result as people read it: its members under each other; a new key alone on the last line. */
-export function inWords({ key, ...about }: { readonly [name: string]: unknown }): string {
+/** A result as JSON, or as people read it: its members under each other; a new key alone on the last line. */
+export function inText(result: unknown, isJson: boolean): string {
+  if (isJson) return JSON.stringify(result, null, 2);
+  const { key, ...about } = Object(result);
   const facts = inColumns(Object.entries(about).map(([name, value]) => [spaced(name), textOf(value)]));
   return key === undefined ? facts : `${facts}\nThe key, which is shown only once:\n${key}`;
 }
 
-/** Rows under each other, below a heading. */
-export function table(rows: readonly Record<string, unknown>[]): string {
-  const names = Object.keys(rows[0]);
-  const heading = names.map((name) => spaced(name).toUpperCase());
-  return inColumns([heading, ...rows.map((row) => names.map((name) => textOf(row[name])))]);
-}
-
-function inColumns(rows: string[][]): string {
+/** Rows under each other. */
+export function inColumns(rows: string[][]): string {
   const shown = rows.map((row) => row.map(visibleInLine));
   const widths = (shown[0] ?? []).map((_, i) => shown.reduce((width, row) => Math.max(width, row[i].length), 0));
   const lineOf = (row: string[]) => row.map((cell, i) => cell.padEnd(widths[i])).join('  ');
@@ -119,12 +119,11 @@ function inColumns(rows: string[][]): string {
 const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 function textOf(value: unknown): string {
-  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
   if (typeof value === 'number') return formatNumber(value);
-  if (Array.isArray(value)) return value.map(textOf).join(', ');
   if (typeof value !== 'object') return String(value);
-  const members = Object.entries(value).map(([name, member]) => `${spaced(name)} ${textOf(member)}`);
-  return members.join(', ');
+  const member = ([name, one]: [string, unknown]) => `${spaced(name)} ${textOf(one)}`;
+  const parts = Array.isArray(value) ? value.map(textOf) : Object.entries(value ?? {}).map(member);
+  return parts.join(', ') || 'none';
 }
 
 /** `1 line`, `1,234 lines`. */

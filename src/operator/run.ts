@@ -2,23 +2,10 @@
 import { systemClock } from '../clock.ts';
 import type { Extra } from '../extra.ts';
 import type { Engine } from '../store/engine.ts';
-import { type Command, commandsWith, type Place, type Tools } from './commands.ts';
+import { type Command, commandsWith, type Tools } from './commands.ts';
 import { openForCommand, retryWhileInUse, storageOf, storeName } from './data.ts';
 import { flagOf, helpOf, misused, overview, perform, prepare, quoted, suggestion } from './options.ts';
-import {
-  asCommandError,
-  CommandError,
-  ENDING_SIGNALS,
-  EXIT,
-  inWords,
-  isBody,
-  note,
-  PROGRAM,
-  print,
-  printLine,
-  UNREAD,
-  usage,
-} from './program.ts';
+import { asCommandError, ENDING_SIGNALS, EXIT, note, PROGRAM, printResult, UNREAD, usage } from './program.ts';
 import { askServer } from './socket.ts';
 
 async function main(words: string[], extras: readonly Extra[]): Promise<void> {
@@ -28,40 +15,31 @@ async function main(words: string[], extras: readonly Extra[]): Promise<void> {
   const command = commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
   if (command === undefined) return withoutCommand(words, commands);
   const rest = words.slice(command.name.split(' ').length);
-  if (rest.some(isHelp)) await show(HELP, helpOf(command));
-  else await runCommand(command, rest, commands, extras);
+  if (rest.some(isHelp)) await printResult(helpOf(command));
+  else await runCommand(command, rest, { commands, extras });
 }
 
-const isHelp = (word = ''): boolean => word === '--help' || word === '-h';
-const HELP = { name: 'help' };
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 
 /** Prints which commands there are, or says what is wrong. `keys` alone is a group of commands. */
-async function withoutCommand(words: readonly string[], all: readonly Command[]): Promise<void> {
-  const members = all.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const [commands, group] = members.length > 0 ? [members, `${words[0]} `] : [all, ''];
-  const typed = words.slice(0, group === '' ? 1 : 2);
-  if (isHelp(typed.at(-1))) return show(HELP, overview(commands));
-  const known = commands.map(({ name }) => name.split(' ').slice(0, typed.length).join(' '));
-  const name = typed.join(' ');
-  const unknown = `there is no command ${quoted(name)}${suggestion(name, known)}`;
-  const missing = name === '' ? 'a command is missing' : `give one of: ${members.map(({ name }) => name).join(', ')}`;
-  const isMissing = name === group.trim();
-  throw usage(`petstore: ${isMissing ? missing : unknown}\nSee ${PROGRAM} ${group}--help`);
+async function withoutCommand([first = '', second = '']: string[], all: readonly Command[]): Promise<void> {
+  const members = all.filter(({ name }) => name.startsWith(`${first} `));
+  const isGroup = members.length > 0;
+  const [commands, last, group] = isGroup ? [members, second, `${first} `] : [all, first, ''];
+  if (isHelp(last)) return printResult(overview(commands));
+  const known = commands.map(({ name }) => (isGroup ? name : name.split(' ')[0]));
+  const missing = isGroup ? `give one of: ${known.join(', ')}` : 'a command is missing';
+  const unknown = `there is no command ${quoted(group + last)}${suggestion(group + last, known)}`;
+  throw usage(`petstore: ${last === '' ? missing : unknown}\nSee ${PROGRAM} ${group}--help`);
 }
 
-async function runCommand(
-  command: Command,
-  words: string[],
-  commands: readonly Command[],
-  extras: readonly Extra[],
-): Promise<void> {
-  const { name, access, takes, run, work } = command;
-  const { texts, labelOf, values: all } = prepare(command, words, process.env, commands);
-  const values = all as Place;
+async function runCommand(command: Command, words: string[], program: Pick<Tools, 'commands' | 'extras'>) {
+  const { name, access, takes, run } = command;
+  const { texts, labelOf, values } = prepare(command, words, process.env, program.commands);
   const { data, store, json } = values;
   try {
     // What reads the URL is loaded only where there is one.
-    if (store !== undefined) await storageOf(store, extras).check(store);
+    if (store !== undefined) await storageOf(store, program.extras).check(store);
   } catch (error) {
     throw misused(command, new Error((error as Error).message.replace('--store', labelOf('store'))));
   }
@@ -70,18 +48,17 @@ async function runCommand(
     retryWhileInUse(async () => {
       const reply = store === undefined ? await askServer(data, name, texts, input) : undefined;
       if (reply !== undefined) return reply;
-      engine = await openForCommand(values, access, extras);
+      engine = await openForCommand(values, access, program.extras);
       return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
     });
   const interrupted = () => {
-    void note(`petstore ${name} was interrupted`);
+    note(`petstore ${name} was interrupted`);
     process.exit(EXIT.failed); // at once: what is not complete must not become so
   };
   if (access !== undefined) for (const signal of ENDING_SIGNALS) process.on(signal, interrupted);
   const own = Object.fromEntries(Object.entries(texts).filter(([name]) => name in takes));
-  const tools = { commands, extras, texts, ask };
   try {
-    await show(command, await (run ? run(values, tools) : work && ask(own)), json);
+    await show(command, await (run ? run(values, { ...program, texts, ask }) : ask(own)), json);
     await engine?.close();
   } catch (error) {
     await engine?.close().catch(() => {}); // the first failure is reported, not this one
@@ -90,16 +67,12 @@ async function runCommand(
 }
 
 /** Prints the result. The store is closed later, so that a new key is printed even if closing fails. */
-async function show({ name, access = 'read' }: Pick<Command, 'name' | 'access'>, result: unknown, isJson = false) {
-  if (result === undefined) return;
-  const { id }: { id?: string } = Object(result);
+async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
   try {
-    if (isBody(result)) for await (const chunk of result) await print(chunk);
-    else if (typeof result === 'string') await printLine(result);
-    else await printLine(isJson ? JSON.stringify(result, null, 2) : inWords(Object(result)));
+    await printResult(result, isJson);
   } catch (error) {
-    const { message } = error as Error;
-    if (access !== 'read') throw new Error(`${name} was done${id ? ` (${id})` : ''}, but ${message}`);
+    const { id }: { id?: string } = Object(result);
+    if (access !== 'read') throw new Error(`${name} was done${id ? ` (${id})` : ''}, but ${(error as Error).message}`);
     if (error !== UNREAD) throw error; // as in `petstore export | head`
   }
 }
@@ -133,10 +106,10 @@ export function run(extras: readonly Extra[]): void {
 
   main(process.argv.slice(2), extras).then(
     () => end(EXIT.done),
-    async (error: Error) => {
-      const isKnown = error instanceof CommandError;
-      await note(isKnown ? error.message : `petstore: ${error.stack}`);
-      end(isKnown ? error.exit : EXIT.failed);
+    (error: Error) => {
+      const known = asCommandError(error, 'petstore');
+      note(known?.message ?? `petstore: ${error.stack}`);
+      end(known?.exit ?? EXIT.failed);
     },
   );
 }
