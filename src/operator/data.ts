@@ -1,30 +1,30 @@
 /** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createReadStream, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
 import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError, type Proof } from '../store/engine.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
-import type { Command, Context, Place, Tools } from './commands.ts';
+import { shellWord } from '../text.ts';
+import type { Context, Place, Tools } from './commands.ts';
 import * as o from './options.ts';
-import { type Body, inText, note, print, usage } from './program.ts';
+import { type Body, inText, note, PROGRAM, print, reasonOf, usage } from './program.ts';
 import { refuseSecond } from './socket.ts';
 
 const MEGABYTE = 2 ** 20;
 
+const url = o.text('a URL', /^\w[\w+.-]*:\/\/\S+$/);
 /** Where the store is. With `store`, `data` means nothing. */
 export const PLACE = {
   data: o.withDefault(o.path, 'data', 'DIR', 'directory of the store'),
-  store: {
-    ...o.optional(o.text('a URL', /^\w[\w+.-]*:\/\/\S+$/), 'URL', 'store at a URL, in place of --data'),
-    isSecret: true,
-  },
+  store: { ...o.optional(url, 'URL', 'store at a URL, in place of --data'), isSecret: true },
 };
 
 const HEAP_MB = Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE);
@@ -52,25 +52,17 @@ export function storageOf(url: string, extras: readonly Extra[]): Storage {
   throw usage(`--store cannot be this value: ${known}`);
 }
 
-/** The store in a directory, or where an extra keeps it. */
-export function openEngine(location: Location, options: EngineOptions, extras: readonly Extra[]): Promise<Engine> {
-  const { data, store, maxStoreMb } = location;
-  return unlessTooLarge(storeName(location), (stop) => {
-    const bounded = { maxBytes: maxStoreMb && maxStoreMb * MEGABYTE, stop, ...options };
-    return store === undefined ? openFileStore(data, bounded) : storageOf(store, extras).open(store, bounded);
-  });
-}
-
-/** The share of the heap that rows may fill while a store is read. The rest is for what comes and goes. */
+/** The share of the heap that rows may fill while a store is opened. The rest is for what comes and goes. */
 const FULL_HEAP = 0.75;
 /** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
 const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
 
 /**
- * Rejects in words where Node would end the process: all rows are read into memory. The process must then end soon.
- * `read` must stop at the signal, or it would fill the heap before the process has ended.
+ * The store in a directory, or where an extra keeps it: all rows are read into memory. Rejects in words where Node would
+ * end the process. The process must then end soon; the reading stops, or it would fill the heap before that.
  */
-async function unlessTooLarge<T>(name: string, read: (stop: AbortSignal) => Promise<T>): Promise<T> {
+export function openEngine(location: Location, extras: readonly Extra[], options: EngineOptions): Promise<Engine> {
+  const { data, store, maxStoreMb } = location;
   const full = new AbortController();
   const observer = new PerformanceObserver((list) => {
     // What a major collection has left is counted, and no garbage.
@@ -79,26 +71,20 @@ async function unlessTooLarge<T>(name: string, read: (stop: AbortSignal) => Prom
     if (!isMajor || used <= FULL_HEAP * (limit - YOUNG_BYTES)) return;
     const heap = `its heap of ${HEAP_MB} MB cannot hold it`;
     const advice = 'run it on a machine with more memory, or by node --max-old-space-size=MB dist/petstore.cjs';
-    full.abort(new Error(`the store in ${name} is too large for this process: ${heap}; ${advice}`));
+    full.abort(new Error(`the store in ${storeName(location)} is too large for this process: ${heap}; ${advice}`));
   });
   observer.observe({ entryTypes: ['gc'] });
-  const isFull = new Promise<never>((_, reject) => {
-    full.signal.addEventListener('abort', () => reject(full.signal.reason));
-  });
-  return Promise.race([read(full.signal), isFull]).finally(() => observer.disconnect());
+  const isFull = once(full.signal, 'abort').then(() => Promise.reject<never>(full.signal.reason));
+  const bounded = { maxBytes: maxStoreMb && maxStoreMb * MEGABYTE, stop: full.signal, ...options };
+  const opened = store === undefined ? openFileStore(data, bounded) : storageOf(store, extras).open(store, bounded);
+  return Promise.race([opened, isFull]).finally(() => observer.disconnect());
 }
 
-/** Opens the store in the process of a command. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
-export function openForCommand(
-  location: Location,
-  access: Command['access'],
-  extras: readonly Extra[],
-): Promise<Engine> {
-  const tell = (message: string) => void note(`petstore: ${message}`);
-  const options = { clock: systemClock, log: { info() {}, warn: tell, error: tell } };
-  if (access === 'create') return openEngine(location, options, extras);
-  const unbound = { ...options, mustExist: true, readOnly: access === 'read', maxBytes: undefined };
-  return openEngine(location, unbound, extras);
+/** Opens the store in the process of a command. What the engine logs goes to stderr as text. */
+export function openForCommand(location: Location, extras: readonly Extra[], how: Partial<EngineOptions>) {
+  const tell = (message: string) => note(`petstore: ${message}`);
+  const log = { info() {}, warn: tell, error: tell };
+  return openEngine(location, extras, { clock: systemClock, log, ...how });
 }
 
 /** How long a command or a start waits for another process that has the store. */
@@ -123,9 +109,10 @@ function printed({ counts: { replays, ...counts }, digest }: Proof) {
 
 /** By this process, also beside a running server. */
 export async function verify(place: Place, { extras }: Tools) {
-  const engine = await openForCommand(place, 'read', extras);
-  const proof = unlessTooLarge(storeName(place), () => engine.verify());
-  return proof.then(printed).finally(() => engine.close());
+  const engine = await openForCommand(place, extras, { readOnly: true });
+  const proof = await engine.verify();
+  await engine.close();
+  return printed(proof);
 }
 
 /** The file that stands for standard input and standard output. */
@@ -135,16 +122,19 @@ export const compact = async ({ engine }: Context) => ({ compacted: await engine
 
 /** The bytes of a backup. */
 export async function* backup(context: Context): Body {
-  yield* context.engine.backup();
+  for await (const chunk of context.engine.backup()) {
+    yield chunk;
+    await nextTurn(); // the server answers requests meanwhile
+  }
   context.lastBackupAt = context.clock.wall();
 }
 
 export async function writeBackup({ file, json }: { file: string; json: boolean }, { ask }: Pick<Tools, 'ask'>) {
-  const begin = async () => (await ask({})) as AsyncIterable<Uint8Array>;
-  if (file !== STANDARD) return { ...(await writeNew(file, begin)), writtenTo: file };
-  const proof = await copy(await begin(), print);
-  const result = { ...proof, writtenTo: 'standard output' };
-  await note(inText(result, json));
+  if (file !== STANDARD) mustBeNew(file);
+  const bytes = (await ask({})) as AsyncIterable<Uint8Array>;
+  if (file !== STANDARD) return { ...(await writeNew(file, bytes)), writtenTo: file };
+  const proof = await copy(bytes, print);
+  note(inText({ ...proof, writtenTo: 'standard output' }, json));
   return undefined;
 }
 
@@ -160,37 +150,32 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
   return printed(JSON.parse(end.toString().trimEnd().split('\n').at(-1)!));
 }
 
-/** Writes a new file, which gets its name only when it is complete and durable. */
-async function writeNew(file: string, begin: () => Promise<AsyncIterable<Uint8Array>>) {
-  const path = resolve(file);
-  const mustBeNew = () => {
-    if (lstatSync(path, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
-  };
-  mustBeNew();
-  if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
+function mustBeNew(file: string): void {
+  if (lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
+  if (!existsSync(join(dirname(file), 'LOCK'))) return;
+  throw new Error(`${file} is in a data directory: name another place`);
+}
+
+/** Writes a new file, which gets its name only when it is complete, and keeps it only if that is durable. */
+async function writeNew(file: string, bytes: AsyncIterable<Uint8Array>) {
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
-  let unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  const remove = () => rmSync(unfinished, { force: true });
-  process.once('exit', remove);
+  let unfinished: string | undefined = `${file}.${randomBytes(8).toString('hex')}.tmp`;
+  process.once('exit', () => unfinished && rmSync(unfinished, { force: true })); // also after a signal
+  let output: FileHandle | undefined;
   try {
-    const bytes = await begin();
-    const output = await open(unfinished, 'wx', 0o600);
-    try {
-      const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
-      await output.sync();
-      mustBeNew(); // still
-      renameSync(unfinished, path);
-      unfinished = path; // the name may not be durable
-      await realDisk.syncDirectory(dirname(path));
-      return proof;
-    } finally {
-      await output.close();
-    }
+    output = await open(unfinished, 'wx', 0o600);
+    const proof = await copy(bytes, output.writeFile.bind(output));
+    await output.sync();
+    mustBeNew(file); // still
+    renameSync(unfinished, file);
+    unfinished = file;
+    await realDisk.syncDirectory(dirname(resolve(file)));
+    unfinished = undefined;
+    return proof;
   } catch (error) {
-    remove();
     throw Object.assign(error as Error, { path: file });
   } finally {
-    process.off('exit', remove);
+    await output?.close();
   }
 }
 
@@ -198,7 +183,13 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
   const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
   const bytes = readBackup(file);
-  const proof = await (store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes));
+  const restored = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
+  const proof = await restored.catch((error: NodeJS.ErrnoException) => {
+    // The file gets its name when it is complete; what fails after that is an error of the system.
+    if (error.syscall === undefined || !existsSync(join(data, 'store.jsonl'))) throw error;
+    const advice = `look with ${PROGRAM} verify --data ${shellWord(data)} before you repeat it`;
+    throw new Error(`${data}: ${reasonOf(error)}; it is unknown whether the store is restored: ${advice}`);
+  });
   return { ...printed(proof), restoredTo: storeName(values) };
 }
 

@@ -48,7 +48,8 @@ async function runCommand(command: Command, words: string[], program: Pick<Tools
     retryWhileInUse(async () => {
       const reply = store === undefined ? await askServer(data, name, texts, input) : undefined;
       if (reply !== undefined) return reply;
-      engine = await openForCommand(values, access, program.extras);
+      const how = { readOnly: access === 'read', mustExist: access !== 'create' };
+      engine = await openForCommand(values, program.extras, how);
       return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
     });
   const interrupted = () => {

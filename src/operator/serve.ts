@@ -7,14 +7,14 @@ import { openapiDocument } from '../service/openapi.ts';
 import { staticEndpoint } from '../service/public.ts';
 import type { Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
-import { DamagedError, type Log, NoStoreError } from '../store/engine.ts';
+import { DamagedError, type Log } from '../store/engine.ts';
 import { ENVIRONMENTS, StoreError } from '../store/model.ts';
 import { isUnused, readSeed, seedStore } from './animals.ts';
 import type { Context, Tools } from './commands.ts';
-import { BOUND, openEngine, PLACE, retryWhileInUse, storeName } from './data.ts';
+import { BOUND, openEngine, openForCommand, PLACE, retryWhileInUse, storeName } from './data.ts';
 import { createFirstKey, PUBLISHED_PLANS } from './keys.ts';
 import * as o from './options.ts';
-import { asCommandError, ENDING_SIGNALS, EXIT, note, printLine, VERSION } from './program.ts';
+import { asCommandError, ENDING_SIGNALS, EXIT, printLine, VERSION } from './program.ts';
 import { goOn, openSocket, refuseSecond } from './socket.ts';
 import { type Logger, logTo, Metrics, metricsServer, stderrWithoutWaiting } from './watch.ts';
 
@@ -94,13 +94,9 @@ export async function serve(settings: Settings, tools: Tools): Promise<string | 
 
 /** What `serve` would come to, as far as reading tells. Takes no lock: the store may be in use. */
 async function checkStart(settings: Settings, { extras }: Tools): Promise<string> {
-  const warn = (message: string) => void note(`petstore: ${message}`);
-  const options = { clock, log: { info() {}, warn, error: warn }, readOnly: true, mustExist: false };
-  const engine = await openEngine(settings, options, extras).catch((error) => {
-    if (!(error instanceof NoStoreError)) throw error; // a start makes it
-  });
-  if (settings.seed && (!engine || isUnused(engine.store))) await readSeed(settings.seed);
-  await engine?.close();
+  const engine = await openForCommand(settings, extras, { readOnly: true, mustExist: false });
+  if (settings.seed && isUnused(engine.store)) await readSeed(settings.seed);
+  await engine.close();
   return 'ok';
 }
 
@@ -131,7 +127,7 @@ async function start(
       .drain(MAX_LAST_REPLIES_MS)
       .then(() => fail('the store failed; the next start shows which writes were kept', error));
   const options = { clock, log, banAfter, isServing: true, onFatal, onBatch: metrics?.countBatch };
-  const engine = await retryWhileInUse(() => openEngine(settings, options, extras));
+  const engine = await retryWhileInUse(() => openEngine(settings, extras, options));
   try {
     const context: Context = { engine, clock, environment };
     const { store, limiter } = engine;

@@ -132,6 +132,8 @@ test('a restore whose disk fails is no success, and leaves nothing or a whole st
     const ran = await injected(`fsync:error=EIO:when=${n}`, ['restore', 'b', '--data', 'new'], { cwd });
     if (!ran.wasHit) break;
     assert.deepEqual([ran.exit, ran.stdout], [1, ''], ran.stderr);
+    const isUnknown = /^new: i\/o error; it is unknown .*: look with .* verify --data new before you repeat it\n$/;
+    assert.equal(isUnknown.test(ran.stderr), existsSync(at('new/store.jsonl')), ran.stderr);
     if (!existsSync(at('new/store.jsonl'))) continue;
     whole++;
     await done('verify --data new');
