@@ -28,8 +28,6 @@ const MAX_TARGET_CHARS = 512;
  */
 const LONG_RUN = /(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2}){20,}/g;
 
-export type Logger = ReturnType<typeof logTo>;
-
 export function logTo(out: Writable, clock: Clock) {
   out.on('error', () => {}); // the reader is gone
   let dropped = 0;
@@ -85,19 +83,30 @@ const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPERS = 16;
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, Infinity];
 
-/** Durations, counted by buckets. */
-const noDurations = () => ({ counts: BUCKETS_MS.map(() => 0), sumMs: 0 });
-type Durations = ReturnType<typeof noDurations>;
+/** Durations: how many are no longer than each bound, and their sum. */
+class Durations {
+  readonly #counts = BUCKETS_MS.map(() => 0);
+  #sumMs = 0;
 
-function observe(durations: Durations, ms: number): void {
-  durations.counts[BUCKETS_MS.findIndex((bound) => ms <= bound)]++;
-  durations.sumMs += ms;
+  add(ms: number): void {
+    for (let i = BUCKETS_MS.length - 1; ms <= BUCKETS_MS[i]; i--) this.#counts[i]++;
+    this.#sumMs += ms;
+  }
+
+  /** `label`: such as `route="listPets"`. */
+  samples(label = ''): Sample[] {
+    const buckets = BUCKETS_MS.map((bound, i): Sample => {
+      const le = bound === Infinity ? '+Inf' : bound / 1_000;
+      return [`${label && `${label},`}le="${le}"`, this.#counts[i], '_bucket'];
+    });
+    return [...buckets, [label, this.#sumMs / 1_000, '_sum'], [label, this.#counts.at(-1)!, '_count']];
+  }
 }
 
 export class Metrics {
   /** By operation: there are few, and a client cannot add one. */
   readonly #routes = new Map<string, { durations: Durations; statuses: Map<number, number> }>();
-  readonly #batches = noDurations();
+  readonly #batches = new Durations();
   readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
 
   constructor() {
@@ -107,13 +116,13 @@ export class Metrics {
   /** Called for every reply: must cost well under a microsecond. */
   countReply({ route: name, status, ms }: Summary): void {
     let route = this.#routes.get(name);
-    if (route === undefined) this.#routes.set(name, (route = { durations: noDurations(), statuses: new Map() }));
+    if (route === undefined) this.#routes.set(name, (route = { durations: new Durations(), statuses: new Map() }));
     route.statuses.set(status, (route.statuses.get(status) ?? 0) + 1);
-    observe(route.durations, ms);
+    route.durations.add(ms);
   }
 
   /** Called for each batch that became durable. */
-  readonly countBatch = (ms: number): void => observe(this.#batches, ms);
+  readonly countBatch = (ms: number): void => this.#batches.add(ms);
 
   /** `counts`: what the service counts. */
   text({ engine, lastBackupAt = 0 }: Context, { connections, refused, sharedAllowance, bans }: Service['counts']) {
@@ -124,7 +133,7 @@ export class Metrics {
     const requests = routes.flatMap(([route, { statuses }]) =>
       Array.from(statuses, ([status, count]): Sample => [`route="${route}",status="${status}"`, count]),
     );
-    const durations = routes.flatMap(([route, { durations }]) => bucketsOf(durations, `route="${route}"`));
+    const durations = routes.flatMap(([route, { durations }]) => durations.samples(`route="${route}"`));
     const byBound = Object.entries(refused).map(([bound, count]): Sample => [`bound="${bound}"`, count]);
     const { pets, orders, categories, keys, replays } = engine.store.read;
     const { userCPUTime, systemCPUTime } = process.resourceUsage();
@@ -136,7 +145,7 @@ export class Metrics {
       counter('petstore_bans_total', 'Bans of keys that have begun.', bans),
       counter('petstore_requests_total', 'Requests answered, by operation and status.', requests),
       histogram('petstore_request_duration_seconds', 'From head of request to reply, by operation.', durations),
-      histogram('petstore_log_batch_duration_seconds', 'To make a batch durable.', bucketsOf(this.#batches)),
+      histogram('petstore_log_batch_duration_seconds', 'To make a batch durable.', this.#batches.samples()),
       gauge('petstore_build_info', 'The program that runs: always 1.', [[built, 1]]),
       gauge('petstore_animals', 'How many animals there are.', pets.size),
       gauge('petstore_orders', 'How many orders there are.', orders.size),
@@ -162,15 +171,6 @@ const metric = (type: string) => (name: string, help: string, value: number | Sa
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 };
 const [gauge, counter, histogram] = [metric('gauge'), metric('counter'), metric('histogram')];
-
-function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
-  let count = 0;
-  const buckets = BUCKETS_MS.map((bound, index): Sample => {
-    const le = bound === Infinity ? '+Inf' : bound / 1_000;
-    return [`${label && `${label},`}le="${le}"`, (count += counts[index]), '_bucket'];
-  });
-  return [...buckets, [label, sumMs / 1_000, '_sum'], [label, count, '_count']];
-}
 
 /** Metrics have an address of their own, since they are not for the public. `text` makes the page. */
 export function metricsServer(text: () => string): Server {
