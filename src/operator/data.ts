@@ -1,7 +1,7 @@
 /** The store as a whole: how it is opened, and the work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import fs from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
@@ -151,8 +151,8 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 }
 
 function mustBeNew(file: string): void {
-  if (lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
-  if (!existsSync(join(dirname(file), 'LOCK'))) return;
+  if (fs.lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
+  if (!fs.existsSync(join(dirname(file), 'LOCK'))) return;
   throw new Error(`${file} is in a data directory: name another place`);
 }
 
@@ -160,14 +160,14 @@ function mustBeNew(file: string): void {
 async function writeNew(file: string, bytes: AsyncIterable<Uint8Array>) {
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   let unfinished: string | undefined = `${file}.${randomBytes(8).toString('hex')}.tmp`;
-  process.once('exit', () => unfinished && rmSync(unfinished, { force: true })); // also after a signal
+  process.once('exit', () => unfinished && fs.rmSync(unfinished, { force: true })); // also after a signal
   let output: FileHandle | undefined;
   try {
     output = await open(unfinished, 'wx', 0o600);
     const proof = await copy(bytes, output.writeFile.bind(output));
     await output.sync();
     mustBeNew(file); // still
-    renameSync(unfinished, file);
+    fs.renameSync(unfinished, file);
     unfinished = file;
     await realDisk.syncDirectory(dirname(resolve(file)));
     unfinished = undefined;
@@ -186,7 +186,7 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
   const restored = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
   const proof = await restored.catch((error: NodeJS.ErrnoException) => {
     // The file gets its name when it is complete; what fails after that is an error of the system.
-    if (error.syscall === undefined || !existsSync(join(data, 'store.jsonl'))) throw error;
+    if (error.syscall === undefined || !fs.existsSync(join(data, 'store.jsonl'))) throw error;
     const advice = `look with ${PROGRAM} verify --data ${shellWord(data)} before you repeat it`;
     throw new Error(`${data}: ${reasonOf(error)}; it is unknown whether the store is restored: ${advice}`);
   });
@@ -209,7 +209,7 @@ async function* readBackup(file: string): AsyncGenerator<Uint8Array> {
 
 /** A file, or standard input. An error names it: where it is read is not where the store is. */
 export function inputFrom(file: string) {
-  const [stream, name] = file === STANDARD ? [process.stdin, 'standard input'] : [createReadStream(file), file];
+  const [stream, name] = file === STANDARD ? [process.stdin, 'standard input'] : [fs.createReadStream(file), file];
   stream.on('error', (error: Error) => Object.assign(error, { path: name }));
   return { stream, name };
 }

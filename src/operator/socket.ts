@@ -11,13 +11,12 @@ import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onceAMinute, systemClock } from '../clock.ts';
 import { InUseError, type Log } from '../store/engine.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
 import type { Context, Input, Tools } from './commands.ts';
 import { perform, suggestion, type Texts } from './options.ts';
-import { asCommandError, type Body, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
+import { asCommandError, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
 const SOCKET = 'admin.sock';
 /** The type of a reply that comes in pieces. */
@@ -98,7 +97,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);
     res.setHeader('Content-Type', BYTES);
-    await pipeline(inTurns(result), res);
+    await pipeline(result, res);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return; // nobody reads it any more
     const known = asCommandError(error, 'the store');
@@ -109,13 +108,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
   }
 }
 
-/** Between two pieces the server answers requests. */
-async function* inTurns(body: Body) {
-  for await (const chunk of body) {
-    yield chunk;
-    await nextTurn();
-  }
-}
+const INCOMPLETE = { message: 'the reply of the server is not complete: its log may say why' };
 
 /** Undefined: no server listens there. */
 export async function askServer(dir: string, command: string, texts: Texts, input: Input): Promise<unknown> {
@@ -134,7 +127,7 @@ export async function askServer(dir: string, command: string, texts: Texts, inpu
   req.on('error', () => {}); // an error after the reply has no listener of its own
   try {
     const [res]: IncomingMessage[] = await once(req, 'response');
-    if (res.headers['content-type'] === BYTES) return complete(res);
+    if (res.headers['content-type'] === BYTES) return res.on('error', (error) => Object.assign(error, INCOMPLETE));
     const reply = JSON.parse(await text(res));
     if (res.statusCode === 200) return reply;
     throw new CommandError(reply.exit, reply.error);
@@ -144,18 +137,6 @@ export async function askServer(dir: string, command: string, texts: Texts, inpu
     if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
     if (code === 'EAGAIN') throw silent; // its queue is full
     if (isSent) throw new Error('the server ended before it answered: look before you repeat the command');
-    if (code === 'EACCES') {
-      const advice = 'name the store with --data, or run this as the user who owns it';
-      throw new Error(`${resolve(dir)} cannot be looked into: ${advice}`);
-    }
     throw new Error(`${dir}: the running server cannot be reached: ${message}`);
-  }
-}
-
-async function* complete(res: IncomingMessage) {
-  try {
-    yield* res;
-  } catch {
-    throw new Error('the reply of the server is not complete: its log may say why');
   }
 }
