@@ -168,7 +168,7 @@ async function writeNew(file: string, bytes: AsyncIterable<Uint8Array>) {
     await output.sync();
     mustBeNew(file); // still
     fs.renameSync(unfinished, file);
-    unfinished = file;
+    unfinished = file; // its name may not be durable
     await realDisk.syncDirectory(dirname(resolve(file)));
     unfinished = undefined;
     return proof;

@@ -131,14 +131,11 @@ export async function findBySecret(_: object, { ask }: Pick<Tools, 'ask'>) {
   return ask({ digest: digestOf(secret) });
 }
 
-/** The server answers requests between so many. */
-const KEYS_A_TURN = 100;
-
 export async function listKeys(context: Context) {
   const list = [];
   for (const key of context.engine.store.read.keys.all()) {
     list.push(await detailsOf(context, key));
-    if (list.length % KEYS_A_TURN === 0) await nextTurn();
+    if (list.length % 100 === 0) await nextTurn(); // the server answers requests meanwhile
   }
   return list;
 }

@@ -89,6 +89,22 @@ test('an import without room says how much it did, and is completed by the same 
   assert.deepEqual([already, added], [Number(before?.replace(',', '')), 1_500 - already], stderr);
 });
 
+test(
+  'an import whose disk fails says the least that it did, and is completed by the same command',
+  options,
+  async (t) => {
+    const { cwd, animals, json, done } = await workplace(t);
+    await animals(1_500);
+    await done(CREATE);
+    const ran = await injected('fdatasync:error=EIO:when=5', ['import', 'in'], { cwd });
+    assert.deepEqual([ran.exit, ran.stdout, ran.wasHit], [1, '', true], ran.stderr);
+    const least = /; at least (\d+) animals of this input are imported; .* run the command again/.exec(ran.stderr)?.[1];
+    const { added, already } = await json<{ added: number; already: number }>('import in');
+    assert.ok(Number(least) > 0 && already >= Number(least), `${already}: ${ran.stderr}`);
+    assert.equal(added + already, 1_500);
+  },
+);
+
 /** The first of them come with the start; the rest are writes of the test. */
 const SYNC_THAT_FAILS = 7;
 /** Usage is put once a second, which also takes a sync, and may come among the writes on a busy machine. */
