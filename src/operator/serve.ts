@@ -149,12 +149,8 @@ const BACKLOG = 511;
 const LISTEN_FDS_START = 3;
 
 /** Returns the origin by which a program on this machine reaches the server. `option`: what chooses another address. */
-async function listen(
-  server: Server,
-  { host, port, fd }: ListenOptions & { fd?: number },
-  log: Log,
-  option = '--port',
-) {
+async function listen(server: Server, at: ListenOptions & { fd?: number }, log: Log, option = '--port') {
+  const { host, port, fd } = at;
   try {
     await once(server.listen({ host, port, fd, backlog: BACKLOG }), 'listening');
   } catch (error) {
@@ -163,15 +159,13 @@ async function listen(
     throw new Error(`cannot listen: ${reason.replace(/^address already in use (\S+)$/, taken)}`);
   }
   goOn(server, log);
-  const { address, port: given } = server.address() as AddressInfo;
-  return originAt(address, given);
+  const given = server.address() as AddressInfo;
+  return originAt(given.address, given.port);
 }
 
 /** No client can connect to a wildcard address: loopback stands in for it. */
-const WILDCARDS: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-
 function originAt(host: string, port: number): string {
-  const address = WILDCARDS[host] ?? host;
+  const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
   return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
 }
 
