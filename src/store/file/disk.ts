@@ -122,13 +122,14 @@ function flock(fd: number): 'ours' | 'held' | 'none' {
   return status === 0 ? 'ours' : status === 1 ? 'held' : 'none';
 }
 
-/** The bytes from one offset up to another; by default up to the end as it is now. */
-export async function* piecesOf(disk: Disk, fd: number, from = 0, to = disk.size(fd)): AsyncGenerator<Buffer> {
-  while (from < to) {
-    const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, to - from));
-    const length = await disk.read(fd, piece, from);
-    if (length === 0) return;
+/** The bytes of a file, up to its end as it is now. `stop` ends that with its reason. */
+export async function* piecesOf(disk: Disk, fd: number, stop?: AbortSignal): AsyncGenerator<Buffer> {
+  const end = disk.size(fd);
+  for (let from = 0, length = 0; from < end; from += length) {
+    stop?.throwIfAborted();
+    const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, end - from));
+    length = await disk.read(fd, piece, from);
+    if (length === 0) return; // it was cut meanwhile
     yield piece.subarray(0, length);
-    from += length;
   }
 }

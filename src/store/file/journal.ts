@@ -10,25 +10,22 @@
  * - For the same reason a start does not trust what it reads, which may be in the page cache alone. Each line but the
  *   last was durable before the next was written; so the last one is written once more, and synced.
  *
- * Compaction writes a snapshot into a file under a temporary name, while batches go on into the old file. Then it copies
- * the tail of the old file, which is what was written after the snapshot; the last of it while no batch is written. It
- * syncs the new file and renames it, so that the name is always that of a whole file, and syncs the directory. From the
- * rename on, nothing is written to the old file. If a write fails before the rename, only the compaction ends. The first
- * file of a store is written in the same way.
+ * Compaction writes a snapshot into a file under a temporary name, while batches go on into the old file. Then it writes
+ * the lines of these batches, the last of them while no batch is written. It syncs the new file and renames it, so that
+ * the name is always that of a whole file, and syncs the directory. From the rename on, nothing is written to the old
+ * file. If a write fails before the rename, only the compaction ends. The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { batchLine, type Header, type LogFile, snapshotLines } from '../log-format.ts';
 import { StoreError } from '../model.ts';
 import type { Changes, Tables } from '../tables.ts';
 import type { Directory } from './directory.ts';
-import { isNoRoom, piecesOf } from './disk.ts';
+import { isNoRoom } from './disk.ts';
 
 /** A file is compacted when it is longer than this, and longer than its rows would be twice. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 /** After a failed compaction, the time until the next. */
 const RETRY_MS = 60_000;
-/** A tail no longer than this is copied while batches wait. */
-const SHORT_TAIL_BYTES = 256 * 1024;
 /** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
 const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 
@@ -53,6 +50,8 @@ export class Journal {
   /** The last of the tasks that exclude each other: appends, and the last step of a compaction. */
   #lastTask: Promise<unknown> = Promise.resolve();
   #compaction: Promise<string> | undefined;
+  /** The lines since the snapshot of the compaction under way, as far as they are not in the new file. */
+  #tail: Buffer[] | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
 
   /** The first call must be `resume` with the file of this header, or `compact`, which writes the first file. */
@@ -82,9 +81,10 @@ export class Journal {
       const batch = this.header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
       await this.#write(line);
-      // With no await between: a compaction that begins at this length has the rows of this batch in its snapshot.
+      // With no await between: a compaction has this batch in its tail, or the rows of it in its snapshot.
       this.length += line.length;
       this.header = { ...this.header, batch };
+      this.#tail?.push(line);
       this.#tables.apply(changes);
       this.compactIfLong();
     });
@@ -108,44 +108,37 @@ export class Journal {
 
   /** One at a time: a second caller waits for the one under way. */
   compact(): Promise<string> {
-    this.#compaction ??= this.#compact().finally(() => (this.#compaction = undefined));
+    this.#compaction ??= this.#compact().finally(() => (this.#compaction = this.#tail = undefined));
     return this.#compaction;
   }
 
   async #compact(): Promise<string> {
     this.#mustBeWritable();
     const { disk, file, nextFile } = this.#directory;
-    // Together, with no await between: the snapshot is as of the batch that ends at this length.
+    // Together, with no await between: the tail begins where the snapshot ends.
     const lines = snapshotLines({ ...this.header, at: this.#tables.now() }, this.#tables.snapshot());
-    let [copied, written, synced] = [this.length, 0, 0];
+    const tail: Buffer[] = (this.#tail = []);
+    let [written, synced] = [0, 0];
     const fd = await disk.create(nextFile);
-    const write = async (bytes: Uint8Array) => {
-      await disk.write(fd, bytes, written);
-      written += bytes.length;
-    };
-    const copyTail = async () => {
-      const end = this.length;
-      for await (const piece of piecesOf(disk, this.#fd!, copied, end)) await write(piece);
-      copied = end;
-    };
     const sync = async () => {
       await disk.sync(fd).catch((error) => {
         throw isNoRoom(error) ? error : this.#fail(error);
       });
       synced = written;
     };
+    const write = async (bytes: Buffer) => {
+      this.#mustBeWritable();
+      await disk.write(fd, bytes, written);
+      written += bytes.length;
+      if (written - synced >= SYNC_EVERY_BYTES) await sync();
+    };
     try {
       // Line by line, so that requests are served between two of them.
-      for (const line of lines) {
-        this.#mustBeWritable();
-        await write(line);
-        if (written - synced >= SYNC_EVERY_BYTES) await sync();
-      }
-      while (this.length - copied > SHORT_TAIL_BYTES) await copyTail();
+      for (const line of lines) await write(line);
+      while (tail.length > 0) await write(Buffer.concat(tail.splice(0)));
       await sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
-        this.#mustBeWritable();
-        await copyTail();
+        await write(Buffer.concat(tail));
         await sync();
         try {
           await disk.rename(nextFile, file);

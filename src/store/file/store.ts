@@ -87,20 +87,13 @@ export async function readStore(
   const fd = disk.openToRead(file);
   if (fd === undefined) return undefined;
   try {
-    const read = await readLog(file, unlessStopped(piecesOf(disk, fd), stop), tables);
+    const read = await readLog(file, piecesOf(disk, fd, stop), tables);
     directory.mustBeOf(read.header.store);
     return read;
   } catch (error) {
     throw Object.assign(error as Error, { path: file }); // an error of the disk names no file
   } finally {
     disk.close(fd);
-  }
-}
-
-async function* unlessStopped<T>(pieces: AsyncIterable<T>, stop?: AbortSignal): AsyncGenerator<T> {
-  for await (const piece of pieces) {
-    stop?.throwIfAborted();
-    yield piece;
   }
 }
 
