@@ -10,6 +10,7 @@ import { below, type Random } from '../random.ts';
 
 /** The one directory that there is. */
 export const DIR = '/sim';
+const DIR_FD = 3;
 const SECTOR_BYTES = 512;
 const MAX_DELAY_TURNS = 3;
 
@@ -35,7 +36,7 @@ export class SimDisk implements Disk {
   #durableNames = new Map<string, SimFile>();
   #pendingNames: Naming[] = [];
   readonly #open = new Map<number, { file: SimFile; name: string }>();
-  #nextFd = 3;
+  #nextFd = DIR_FD + 1;
   /** How many more bytes fit on the disk. */
   room = Number.POSITIVE_INFINITY;
   /** How slow calls are. Without it they take one turn of the event loop. */
@@ -138,8 +139,15 @@ export class SimDisk implements Disk {
     });
   }
 
-  async syncDirectory(path: string): Promise<void> {
+  openDirectory = (path: string): number => {
     if (path !== DIR) throw codeError('ENOTDIR');
+    return DIR_FD;
+  };
+
+  syncDirectory = (path: string): Promise<void> => this.syncNames(this.openDirectory(path));
+
+  async syncNames(fd: number): Promise<void> {
+    if (fd !== DIR_FD) throw codeError('EBADF');
     await this.#call('sync directory', () => {
       this.#durableNames = new Map(this.names);
       this.#pendingNames = [];

@@ -134,6 +134,28 @@ test('a compacted file that may not be durable, or its name, ends it', async () 
   }
 });
 
+test('where the process has no descriptor left, a compaction fails before it begins, or ends well', async () => {
+  const { disk, engine, add, said, fatal } = await opened();
+  await add();
+  const none = () => {
+    throw codeError('EMFILE');
+  };
+  const create = disk.create;
+  disk.create = none;
+  await assert.rejects(engine.compact(), /EMFILE/);
+  // The last one is that of the new file.
+  disk.create = async (path) => {
+    const fd = await create.call(disk, path);
+    disk.openDirectory = disk.openToRead = disk.openToWrite = disk.create = none;
+    return fd;
+  };
+  await engine.compact();
+  await add();
+  assert.deepEqual([fatal, said], [[], []]);
+  await engine.close();
+  assert.equal(await contentOn(disk.copy()), contentOf(engine.store.read as Tables));
+});
+
 test('verify and backup are as of one moment, while the store is written and compacted', async () => {
   const { disk, engine, add } = await opened();
   disk.slowness = seeded(1);

@@ -34,6 +34,8 @@ export class Directory {
   readonly store: string | undefined;
   /** `LOCK`, which is locked as long as this is open; undefined: opened to read. */
   #lock: number | undefined;
+  /** The directory itself: so that `settle` needs no descriptor where the process has no more. */
+  #names: number | undefined;
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a read-only disk. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
@@ -55,6 +57,7 @@ export class Directory {
     if (readOnly) return directory;
     await disk.makeDirectory(path);
     disk.makePrivate(path);
+    directory.#names = disk.openDirectory(path);
     const { fd, state } = disk.lock(`${path}/${LOCK}`);
     directory.#lock = fd;
     if (state === 'none')
@@ -80,7 +83,7 @@ export class Directory {
 
   /** Makes the name of the file durable, then writes `LOCK`. Nothing is acknowledged before. */
   async settle(store: string): Promise<void> {
-    await this.disk.syncDirectory(this.path);
+    await this.disk.syncNames(this.#names!);
     await this.disk.write(this.#lock!, encodeLine(JSON.stringify({ store })), 0);
     await this.disk.sync(this.#lock!);
   }
@@ -88,6 +91,7 @@ export class Directory {
   /** Frees the lock. */
   release(): void {
     if (this.#lock !== undefined) this.disk.unlock(this.#lock);
+    if (this.#names !== undefined) this.disk.close(this.#names);
   }
 }
 

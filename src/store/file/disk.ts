@@ -70,14 +70,12 @@ export const realDisk = {
   sync: (fd: number): Promise<void> => fdatasync(fd),
   rename: (from: string, to: string): Promise<void> => fs.promises.rename(from, to),
   unlink: (path: string): Promise<void> => fs.promises.unlink(path),
-  /** Makes the names in a directory durable. */
+  openDirectory: (dir: string): number => fs.openSync(dir, 'r'),
+  /** Makes the names in an open directory durable. */
+  syncNames: (fd: number): Promise<void> => fsync(fd),
   async syncDirectory(dir: string): Promise<void> {
-    const fd = fs.openSync(dir, 'r');
-    try {
-      await fsync(fd);
-    } finally {
-      fs.closeSync(fd);
-    }
+    const fd = realDisk.openDirectory(dir);
+    await realDisk.syncNames(fd).finally(() => fs.closeSync(fd));
   },
   /** One level after the other: with `recursive`, Node tries for ever where it can make none, as in /proc. */
   async makeDirectory(dir: string): Promise<void> {
