@@ -1,4 +1,4 @@
-/** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
+/** What commands do with the whole store, each on a connection of its own: compact, backup, restore. */
 import type { Proof } from '../../src/store/engine.ts';
 import { prove, readBackup, snapshotLines } from '../../src/store/log-format.ts';
 import { schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
@@ -19,10 +19,6 @@ export async function compact(address: Address): Promise<string> {
   const results = await withSession(address, (session) => session.query(...TRIM));
   const removed = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
   return `removed ${removed} rows that nobody reads any more; PostgreSQL keeps its tables compact by itself`;
-}
-
-export async function verify(address: Address, now: () => number): Promise<Proof> {
-  return prove(checked(await withSession(address, readAll), now()));
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
@@ -51,7 +47,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
   return withSession(address, async (session) => {
     await openTables(session, address.schema);
     await fill(session, address.schema, tables.snapshot());
-    const restored = await prove(checked(await readRows(session), header.at));
+    const restored = await prove(header, checked(await readRows(session), header.at));
     if (restored.digest !== proof.digest)
       throw new Error('the database gave back other rows than the backup has; nothing was restored');
     await session.query('COMMIT');

@@ -4,7 +4,7 @@ import type { Engine, EngineOptions } from '../../src/store/engine.ts';
 import { GroupCommitStore } from '../../src/store/group-commit.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
-import { backup, compact, verify } from './commands.ts';
+import { backup, compact } from './commands.ts';
 import { Connection, withSession } from './connection.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Replica } from './replica.ts';
@@ -46,7 +46,6 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
       metric('doubts_total', 'counter', 'Batches whose outcome had to be found out.', batches.doubts),
       metric('up', 'gauge', '1: the database answers.', Number(limiter.isReady())),
     ],
-    verify: () => verify(address, time.now),
     compact: () => compact(address),
     backup: () => backup(address, time.now),
     async close() {

@@ -62,16 +62,9 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   return isWhole(line) ? objectIn(parseExact(`{${line.toString('utf8', CRC_BYTES)}`)) : undefined;
 }
 
-/** The lines of a header and of all rows. Returns the proof of the rows. */
-export function* snapshotLines(header: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
-  const { store, batch, at } = header;
-  const { lastIds } = snapshot;
-  yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, batch, at, lastIds }));
-  return yield* rowLines(snapshot);
-}
-
-/** The lines of all rows, and the one that ends them. Returns the proof, by which two stores are compared. */
-export function* rowLines({ texts }: Snapshot): Generator<Buffer, Proof> {
+/** The lines of a header and of all rows, and the one that ends them. Returns the proof of the rows. */
+export function* snapshotLines(header: Header, { lastIds, texts }: Snapshot): Generator<Buffer, Proof> {
+  yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, ...header, lastIds }));
   const hash = createHash('sha256');
   for (const name of TABLE_NAMES) {
     const all = texts[name];
@@ -88,9 +81,9 @@ export function* rowLines({ texts }: Snapshot): Generator<Buffer, Proof> {
   return proof;
 }
 
-/** What proves a snapshot. */
-export async function prove(snapshot: Snapshot): Promise<Proof> {
-  for (const lines = rowLines(snapshot); ; await nextTurn()) {
+/** The proof of a snapshot, by which two stores are compared. */
+export async function prove(header: Header, snapshot: Snapshot): Promise<Proof> {
+  for (const lines = snapshotLines(header, snapshot); ; await nextTurn()) {
     const { done, value } = lines.next();
     if (done) return value;
   }
@@ -209,7 +202,7 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
   const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
   tables.now = () => header.at;
-  return { header, tables, proof: await prove(tables.snapshot()) };
+  return { header, tables, proof: await prove(header, tables.snapshot()) };
 }
 
 function headerIn({ petstore, format, store, batch, at }: Record<string, unknown>): Header {

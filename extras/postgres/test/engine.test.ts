@@ -5,7 +5,7 @@ import pg from 'pg';
 import { systemClock as clock } from '../../../src/clock.ts';
 import { openFileStore, restoreInto } from '../../../src/store/file/store.ts';
 import { SetClock } from '../../../test/clock.ts';
-import { backedUp, streamed } from '../../../test/store/contract.ts';
+import { backedUp, proofOf, streamed } from '../../../test/store/contract.ts';
 import { PLACED_AT } from '../../../test/store/plain-model.ts';
 import { temporary } from '../../program.ts';
 import { addressOf } from '../address.ts';
@@ -75,7 +75,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.match(engine.warned.join(), /no synchronous standby/);
     const keys = await filled(engine);
     assert.deepEqual([engine.took.length, engine.count('up')], [44, 1]);
-    const proof = await engine.verify();
+    const proof = await proofOf(engine);
     assert.deepEqual(proof.counts, { pets: 39, orders: 1, categories: 4, keys: 3, replays: 1, usage: 3 });
 
     const first = await backedUp(engine);
@@ -83,7 +83,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual(await restoreInto(`${dir}/data`, streamed(first.pieces)), proof);
     const onFile = await openFileStore(`${dir}/data`, { clock, log });
     const second = await backedUp(onFile);
-    assert.deepEqual([await onFile.verify(), second.proof], [proof, proof]);
+    assert.deepEqual([await proofOf(onFile), second.proof], [proof, proof]);
     await onFile.close();
 
     const url = newUrl();
@@ -93,7 +93,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const back = await replica(t, url);
     await waiting.limiter.refresh!(); // it reads all rows anew
     assert.deepEqual(petsOf(waiting.store), petsOf(back.store));
-    assert.deepEqual(await back.verify(), proof);
+    assert.deepEqual(await proofOf(back), proof);
     const looked = await back.limiter.look(keys[0]);
     assert.deepEqual([looked.verdict, looked.day.remaining, looked.bans], ['banned', 7, 1]);
     assert.equal(back.store.read.replays.get('addPet k1 one')?.location, '/pets/1');
@@ -111,7 +111,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const reasons = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
     assert.equal(reasons.length, 1);
     assert.match(reasons[0], /is not empty|already exists/);
-    assert.deepEqual(await (await replica(t, url)).verify(), proof);
+    assert.deepEqual(await proofOf(await replica(t, url)), proof);
   });
 
   it('psql shows real tables', async (t) => {
@@ -142,7 +142,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.match(await other.compact(), /^removed 45 rows/); // 44 batches, and the replay that has ended
     const [{ count, first }] = await database().query(`SELECT count(*), min(batch) AS first FROM e${schemas}.changes`);
     assert.deepEqual([count, first], ['1', '44']);
-    await other.verify();
+    await proofOf(other);
     assert.equal(await addPet(other.store, 'goes on'), 42);
   });
 
@@ -158,11 +158,11 @@ onDatabase('the engine on PostgreSQL', (database) => {
       ['pets SET id = 99 WHERE id = 9', 'pets SET id = 9 WHERE id = 99', /pets, row 99: its id is 9/],
       ['head SET pets = 5', 'head SET pets = 41', /the last id of pets is 40, and the head says 5/],
     ];
-    await engine.verify();
+    await proofOf(engine);
     for (const [change, back, what] of damages) {
       await database().query(`UPDATE e${schemas}.${change}`);
       await assert.rejects(
-        engine.verify(),
+        proofOf(engine),
         (error: Error) => what.test(error.message) && /^damaged data/.test(error.message),
       );
       if (back !== '') await database().query(`UPDATE e${schemas}.${back}`);

@@ -8,6 +8,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { proofOf } from '../../../test/store/contract.ts';
 import { temporary } from '../../program.ts';
 import { Database, missing } from './database.ts';
 import { WireProxy } from './proxy.ts';
@@ -75,7 +76,7 @@ describe('faults of processes and of the database', { skip: missing, concurrency
   }
 
   /** Each acknowledged write is there once; ids have no gaps; what was admitted is counted. */
-  async function checkAll(children: Child[], { store, limiter, verify }: Replica): Promise<void> {
+  async function checkAll(children: Child[], { store, limiter, backup }: Replica): Promise<void> {
     await limiter.refresh!();
     const pets = petsOf(store);
     const ids = new Map(pets.map(({ name, id }) => [name, id]));
@@ -88,7 +89,7 @@ describe('faults of processes and of the database', { skip: missing, concurrency
     }
     const { limit, remaining } = (await limiter.look(store.read.keys.get(1)!)).day;
     assert.ok(limit - remaining >= admitted, `${limit - remaining} counted of ${admitted} admitted`);
-    await verify();
+    await proofOf({ backup });
   }
 
   it(`kill -9 of replicas and of the database, ${KILLS} times; then a standby is promoted`, async (t) => {

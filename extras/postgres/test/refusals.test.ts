@@ -9,6 +9,7 @@ import { createSecureContext, TLSSocket } from 'node:tls';
 import { systemClock as clock } from '../../../src/clock.ts';
 import { asApiError } from '../../../src/service/failures.ts';
 import { DamagedError } from '../../../src/store/engine.ts';
+import { proofOf } from '../../../test/store/contract.ts';
 import { temporary } from '../../program.ts';
 import { openPostgres } from '../open.ts';
 import { onDatabase } from './database.ts';
@@ -141,13 +142,13 @@ onDatabase('a database that refuses', (database) => {
       await database().query(`UPDATE rows.usage SET row = '${ruined}' WHERE id = 2`);
       assert.equal(asApiError(await refused(wrong))?.code, 'unavailable');
       assert.equal((await engine.limiter.take(other)).verdict, 'admitted');
-      await assert.rejects(engine.verify(), /damaged data: .*table usage, row 2: /);
+      await assert.rejects(proofOf(engine), /damaged data: .*table usage, row 2: /);
     }
     await database().query(`UPDATE rows.usage SET row = '${row}' WHERE id = 2; DELETE FROM rows.usage WHERE id = 1`);
     const [error, { verdict }] = await Promise.all([refused(gone), engine.limiter.take(other)]); // in one trip
     assert.ok(error instanceof DamagedError && /key k1 has no row of usage/.test(error.message), error.stack);
     assert.deepEqual([asApiError(error)?.code, verdict], ['unavailable', 'admitted']);
-    await assert.rejects(engine.verify(), /damaged data: .*key k1 has no row of usage/);
+    await assert.rejects(proofOf(engine), /damaged data: .*key k1 has no row of usage/);
     assert.match(engine.warned.join(), /requests are refused: damaged data/);
   });
 

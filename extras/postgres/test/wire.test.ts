@@ -1,7 +1,7 @@
 /** The connection to the database is cut before and behind every message: each write is kept once, or refused. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { backedUp, streamed } from '../../../test/store/contract.ts';
+import { backedUp, proofOf, streamed } from '../../../test/store/contract.ts';
 import { restoreIntoPostgres } from '../commands.ts';
 import { concurrentlyOnDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';
@@ -71,7 +71,7 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     const { limit, remaining } = (await beside.limiter.look(key)).day;
     assert.ok(limit - remaining >= admitted, `${limit - remaining} counted of ${admitted} admitted`);
     assert.deepEqual([behind.fatal, beside.fatal], [[], []]);
-    await beside.verify();
+    await proofOf(beside);
     t.diagnostic(`${cuts} cuts: ${JSON.stringify(ends)}, ${behind.count('doubts_total')} in doubt`);
   });
 
@@ -109,7 +109,7 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
       all++;
       assert.match(again, /is not empty/, `cut at message ${message}: ${tried}`);
       const engine = await replica(t, database().url(schema));
-      assert.equal((await engine.verify()).digest, proof.digest, `cut at message ${message}: ${tried}`);
+      assert.equal((await proofOf(engine)).digest, proof.digest, `cut at message ${message}: ${tried}`);
       await engine.close();
     }
     assert.ok(nothing > 1 && all > 1, `${nothing} times nothing, ${all} times all`);
@@ -128,7 +128,7 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     await until(() => works(serving.limiter.take(key)));
     proxy.release();
     assert.deepEqual(await restoring, proof);
-    assert.notEqual((await serving.verify()).digest, proof.digest);
+    assert.notEqual((await proofOf(serving)).digest, proof.digest);
   });
 
   it('may bring the answer to a COMMIT after the batches that followed it: no reader sees a row go back', async (t) => {

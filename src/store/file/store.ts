@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/memory-limiter.ts';
 import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
 import { GroupCommitStore, storeTime } from '../group-commit.ts';
-import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from '../log-format.ts';
+import { type Header, type LogFile, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { Tables } from '../tables.ts';
 import { Directory } from './directory.ts';
@@ -57,13 +57,6 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     limiter,
     ready: () => journal.failure === undefined,
     metrics: () => metricsOf(tables, maxBytes, journal),
-    /** Reads the file, also while it is written: it is verified up to where it ended a moment ago. */
-    async verify() {
-      const again = readOnly ? tables : new Tables(); // a reader has read it just now
-      if (!readOnly) await readStore(directory, again);
-      again.now = tables.now;
-      return prove(again.snapshot());
-    },
     compact: () => journal.compact(),
     async *backup() {
       return yield* snapshotLines({ ...journal.header, at: tables.now() }, tables.snapshot());
