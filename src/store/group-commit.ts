@@ -15,14 +15,11 @@ const MAX_WAITING = 4_096;
 const MAX_GATHERING_TURNS = 5;
 /** With so many transactions it waits for no more. */
 const ENOUGH = 64;
-/** A batch with so much in it takes no more transactions. */
-const FULL_BATCH_BYTES = 4 * 1024 * 1024;
-const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
  * How an engine commits a batch. It brings the tables up to date, calls `decide`, which runs the transactions that wait
  * and returns what they change, makes these changes durable, and applies them to the tables. It calls `decide` once, or
- * rejects before it does. It rejects with a StoreError.
+ * rejects before it does. It rejects with a StoreError, or with the error of a line that would be too long.
  */
 export type Commit = (decide: () => Changes) => Promise<void>;
 
@@ -31,9 +28,6 @@ interface Waiting {
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
-
-/** Resolves or rejects the promise of a transaction that ran. `lost`: why its batch is not durable. */
-type Answer = (lost?: Error) => void;
 
 interface Options {
   readonly tables: Tables;
@@ -83,17 +77,20 @@ export class GroupCommitStore implements Store {
 
   async #commitBatch(): Promise<void> {
     const began = performance.now();
-    const answers: Answer[] = [];
+    const batch = this.#waiting;
+    const answers: (() => void)[] = [];
     let changes: Changes = [];
+    const decide = () => {
+      this.#waiting = []; // who comes from here on is in the next batch
+      return (changes = this.#run(batch, answers));
+    };
     try {
-      await this.#options.commit(() => (changes = this.#decide(answers)));
+      await this.#options.commit(decide);
       if (changes.length > 0) this.#options.onBatch?.(performance.now() - began);
       for (const answer of answers) answer();
     } catch (error) {
       this.#warn(error);
-      for (const answer of answers) answer(error as Error);
-      // If it failed before it decided, all transactions still wait.
-      if (answers.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+      for (const { reject } of batch.splice(0)) reject(error); // of all that wait, if none has run
     }
   }
 
@@ -111,26 +108,22 @@ export class GroupCommitStore implements Store {
   }
 
   /**
-   * Runs the transactions that wait, and returns what they change. All are answered with the batch, since each may have
-   * seen rows of it that are not durable yet.
+   * Runs the transactions of a batch, and returns what they change. All are answered when that is durable, those that
+   * throw too: each may have seen rows of the batch.
    */
-  #decide(answers: Answer[]): Changes {
+  #run(batch: Waiting[], answers: (() => void)[]): Changes {
     const { tables, maxBytes } = this.#options;
     tables.dropEndedReplays();
     const draft = new Draft(tables, maxBytes);
-    for (const { work, resolve, reject } of this.#waiting) {
-      if (draft.bytes >= FULL_BATCH_BYTES) break;
+    for (const { work, resolve, reject } of batch) {
       try {
         const result = draft.run(work);
-        answers.push((lost) => (lost ? reject(lost) : resolve(result)));
+        answers.push(() => resolve(result));
       } catch (error) {
         this.#warn(error);
-        // Why it throws may rest on rows that are lost with the batch.
-        const why = (lost: Error) => new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`);
-        answers.push((lost) => reject(lost ? why(lost) : error));
+        answers.push(() => reject(error));
       }
     }
-    this.#waiting.splice(0, answers.length);
     return draft.changes;
   }
 

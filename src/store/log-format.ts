@@ -46,10 +46,12 @@ export interface Header {
 
 const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
 
-/** The line of an object that is written as JSON. */
+/** The line of an object that is written as JSON. Throws if it would be longer than one that is read. */
 export function encodeLine(json: string): Buffer {
   const body = json.slice('{'.length);
-  return Buffer.from(`${startOf(body)}${body}\n`);
+  const line = Buffer.from(`${startOf(body)}${body}\n`);
+  if (line.length > MAX_LINE_BYTES) throw new Error('these changes are too many for a line of the log');
+  return line;
 }
 
 /** Whether a line without its line feed is as it was written. */

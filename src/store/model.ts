@@ -137,7 +137,7 @@ export interface Store {
 /**
  * - full: not written, there is no room; reads go on.
  * - unknown: it may or may not have been written.
- * - unavailable: not written; the database cannot be reached, or a write that this one rests on may be lost.
+ * - unavailable: not written; the database cannot be reached.
  * - busy: not accepted, too many writes wait. closed: not accepted, the store is closed or has failed.
  */
 export type Failure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed';

@@ -7,12 +7,6 @@ import { type Row, type Rows, StoreError, TABLE_NAMES, TABLES, type TableName, t
 import type { Schema } from './schema.ts';
 import { bytesOf, type Change, type Changes, type Table, type Tables } from './tables.ts';
 
-/**
- * The most bytes that one transaction puts. A batch that is almost full (`FULL_BATCH_BYTES`) still takes a transaction
- * of this size, and its line is then no longer than `MAX_LINE_BYTES`, the longest that is read.
- */
-const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
-
 type TableDrafts = { readonly [T in TableName]: TableDraft<Rows[T]> };
 /** What a draft lies over: the table, or the draft of the batch. */
 type Below<R extends Row> = Pick<Table<R>, 'lastId' | 'get' | 'text' | 'find'> & { set(change: Change<R>): unknown };
@@ -27,8 +21,6 @@ const draftsOver = (below: { readonly [T in TableName]: Below<Rows[T]> }): Table
 });
 
 export class Draft {
-  /** The bytes of all rows that were put, as JSON. */
-  bytes = 0;
   /** By how many bytes the rows may still become more. */
   #room: number;
   readonly #batch: TableDrafts;
@@ -41,19 +33,20 @@ export class Draft {
     this.#batch = draftsOver(tables);
   }
 
-  /** Runs the work. If it throws, or there is no room for what it has put, its changes are forgotten. */
+  /**
+   * Runs the work. If it throws, or there is no room for what it has put, its changes are forgotten. A full store refuses
+   * what makes it grow, but takes the change of an order or a key: so orders can be closed, and keys revoked.
+   */
   run<T>(work: (tx: Transaction) => T): T {
     const own = draftsOver(this.#batch);
     const result = work(own);
     if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-    const { bytes, growth, mayPass } = sizesOf(own);
-    if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-    if (growth > 0 && growth > this.#room && !mayPass) {
+    const growth = growthOf(own);
+    if (growth > 0 && growth > this.#room && !own.orders.changesRows() && !own.keys.changesRows()) {
       const mb = Math.floor(this.#maxBytes / 2 ** 20);
       throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
     }
     for (const draft of Object.values(own)) draft.keep();
-    this.bytes += bytes;
     this.#room -= growth;
     return result;
   }
@@ -64,21 +57,10 @@ export class Draft {
   }
 }
 
-/**
- * What a transaction has put, and by how much the rows become more (less, if some become shorter or are removed). A full
- * store refuses what makes it grow: a new row, or one that becomes longer. `mayPass`: it still takes the change of an
- * order or a key, so that orders can be closed and keys revoked. Usage does not count: each key has one row of it.
- */
-function sizesOf(drafts: TableDrafts) {
-  let [bytes, growth, mayPass] = [0, 0, false];
-  for (const draft of Object.values(drafts)) {
-    for (const [before, now] of draft.sizes()) {
-      bytes += now;
-      if (draft !== drafts.usage) growth += now - before;
-      if (before > 0 && (draft === drafts.orders || draft === drafts.keys)) mayPass = true;
-    }
-  }
-  return { bytes, growth, mayPass };
+/** By how many bytes the rows become more. Usage does not count: each key has one row of it. */
+function growthOf(drafts: TableDrafts): number {
+  const { pets, orders, categories, keys, replays } = drafts;
+  return [pets, orders, categories, keys, replays].reduce((sum, draft) => sum + draft.growth(), 0);
 }
 
 /** One table, as a transaction or the batch so far leaves it. */
@@ -143,9 +125,16 @@ export class TableDraft<R extends Row> {
     for (const change of this.changes.values()) this.#below.set(change);
   }
 
-  /** The length of each row that was changed, before and now. */
-  sizes(): [before: number, now: number][] {
-    return [...this.changes.values()].map(({ id, text }) => [bytesOf(this.#below.text(id)), bytesOf(text)]);
+  /** By how many bytes the rows become more; less than 0, if they become fewer or shorter. */
+  growth(): number {
+    let bytes = 0;
+    for (const { id, text } of this.changes.values()) bytes += bytesOf(text) - bytesOf(this.#below.text(id));
+    return bytes;
+  }
+
+  /** Whether a row that was there has changed. */
+  changesRows(): boolean {
+    return [...this.changes.keys()].some((id) => this.#below.text(id) !== undefined);
   }
 
   set(change: Change<R>): void {
