@@ -23,39 +23,36 @@ export class SortedTexts<I extends number | bigint | string> {
     return ids[at] === id ? texts[at] : undefined;
   }
 
-  set(id: I, text: string): void {
-    let last = this.#chunks[this.#chunks.length - 1];
-    if (last.ids.length === 0 || last.ids[last.ids.length - 1] < id) {
-      // Most rows are added at the end: a start takes a tenth less by that, and full chunks are left behind.
-      if (last.ids.length === FULL) this.#chunks.push((last = { ids: [], texts: [] }));
-      last.ids.push(id);
-      last.texts.push(text);
-      this.size++;
-      return;
-    }
+  /** Returns the text that was there, as `delete` does. */
+  set(id: I, text: string): string | undefined {
     const number = this.#numberOf(id);
     const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
-    if (ids[at] === id) {
-      texts[at] = text;
-      return;
-    }
-    ids.splice(at, 0, id);
-    texts.splice(at, 0, text);
+    if (ids[at] === id) return texts.splice(at, 1, text)[0];
     this.size++;
-    const half = FULL / 2;
-    if (ids.length > FULL) this.#chunks.splice(number + 1, 0, { ids: ids.splice(half), texts: texts.splice(half) });
+    if (at === ids.length) {
+      ids.push(id); // most rows are added at the end, and a start takes less by that
+      texts.push(text);
+    } else {
+      ids.splice(at, 0, id);
+      texts.splice(at, 0, text);
+    }
+    if (ids.length <= FULL) return undefined;
+    const kept = at === FULL ? FULL : FULL / 2; // full chunks are left behind
+    this.#chunks.splice(number + 1, 0, { ids: ids.splice(kept), texts: texts.splice(kept) });
+    return undefined;
   }
 
-  delete(id: I): void {
+  delete(id: I): string | undefined {
     const number = this.#numberOf(id);
     const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
-    if (ids[at] !== id) return;
+    if (ids[at] !== id) return undefined;
     this.size--;
     ids.splice(at, 1);
-    texts.splice(at, 1);
+    const [before] = texts.splice(at, 1);
     if (ids.length === 0 && this.#chunks.length > 1) this.#chunks.splice(number, 1);
+    return before;
   }
 
   page(after: I | undefined, limit: number): Page<I> {
@@ -82,22 +79,20 @@ export class SortedTexts<I extends number | bigint | string> {
 
   /** The number of the chunk in which the id stands or belongs: of the last that does not begin with a higher id, or 0. */
   #numberOf(id: I): number {
-    let [from, to] = [0, this.#chunks.length];
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      if (this.#chunks[middle].ids[0] > id) to = middle;
-      else from = middle + 1;
-    }
-    return Math.max(0, from - 1);
+    return Math.max(0, countFirst(this.#chunks.length, (number) => this.#chunks[number].ids[0] <= id) - 1);
   }
 }
 
 /** How many of the sorted ids are lower. */
-function countBelow<I>(ids: readonly I[], id: I): number {
-  let [from, to] = [0, ids.length];
+const countBelow = <I>(ids: readonly I[], id: I): number => countFirst(ids.length, (at) => ids[at] < id);
+
+/** How many of the numbers from 0 hold, of which none holds after one that does not. */
+function countFirst(length: number, holds: (number: number) => boolean): number {
+  if (length > 0 && holds(length - 1)) return length; // most rows are added at the end
+  let [from, to] = [0, length];
   while (from < to) {
     const middle = (from + to) >> 1;
-    if (ids[middle] < id) from = middle + 1;
+    if (holds(middle)) from = middle + 1;
     else to = middle;
   }
   return from;
