@@ -87,7 +87,7 @@ test('a store that fails is told for what it is, and a bug tells nothing of the 
   const rows: [Error, Row][] = [
     [new StoreError('full', '/data/log: ENOSPC'), error(507, 'storage_full', { says: 'the disk is full' })],
     [
-      new StoreError('full', 'the store has reached its maximum of 16 MB', true),
+      new StoreError('bound', 'the store has reached its maximum of 16 MB'),
       error(507, 'storage_full', { says: '16 MB' }),
     ],
     [new StoreError('unknown', '/data/log: EIO'), error(503, 'outcome_unknown')],

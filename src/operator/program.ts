@@ -60,6 +60,7 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
 const OUTCOMES: { readonly [F in Failure]?: string } = {
   unknown: 'it is unknown whether the change was made: look before you repeat it',
   full: 'nothing was changed: make room, and type it again',
+  bound: 'nothing was changed: make room, and type it again',
 };
 
 /** `permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`; else the message itself. */

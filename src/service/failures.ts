@@ -2,9 +2,9 @@
 import { ApiError, notNow } from '../http/errors.ts';
 import { InvalidMembers } from '../json/members.ts';
 import { JsonError } from '../json/reader.ts';
-import { StoreError } from '../store/model.ts';
+import { type Failure, StoreError } from '../store/model.ts';
 
-const OF_STORE: Record<StoreError['failure'], ApiError> = {
+const OF_STORE: Record<Exclude<Failure, 'bound'>, ApiError> = {
   full: new ApiError('storage_full', 'the disk is full: nothing was kept; reading goes on'),
   unknown: new ApiError('outcome_unknown', 'storage failed: this may or may not have been kept'),
   unavailable: notNow('the store does not answer just now: nothing was done'),
@@ -18,6 +18,6 @@ export function asApiError(error: unknown): ApiError | undefined {
   if (error instanceof JsonError) return new ApiError('invalid_json', error.message);
   if (error instanceof InvalidMembers) return new ApiError('invalid_body', error.message);
   if (!(error instanceof StoreError)) return undefined;
-  const known = OF_STORE[error.failure];
-  return error.isPublic ? new ApiError(known.code, `${error.message}: nothing was kept; reading goes on`) : known;
+  if (error.failure !== 'bound') return OF_STORE[error.failure];
+  return new ApiError('storage_full', `${error.message}: nothing was kept; reading goes on`);
 }

@@ -4,9 +4,7 @@ import type { Tables } from './tables.ts';
 import type { TableDraft } from './transaction.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
-export type PetStatus = (typeof PET_STATUSES)[number];
 export const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
-export type OrderStatus = (typeof ORDER_STATUSES)[number];
 export const PLANS = ['free', 'pro', 'business', 'enterprise'] as const;
 export type Plan = (typeof PLANS)[number];
 export const ENVIRONMENTS = ['production', 'staging'] as const;
@@ -135,21 +133,18 @@ export interface Store {
 }
 
 /**
- * - full: not written, there is no room; reads go on.
+ * - full: not written, there is no room on the disk; reads go on. bound: the store has reached its maximum, likewise.
  * - unknown: it may or may not have been written.
  * - unavailable: not written; the database cannot be reached.
  * - busy: not accepted, too many writes wait. closed: not accepted, the store is closed or has failed.
  */
-export type Failure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed';
+export type Failure = 'full' | 'bound' | 'unknown' | 'unavailable' | 'busy' | 'closed';
 
 export class StoreError extends Error {
   readonly failure: Failure;
-  /** True if clients may read the message: it says nothing of the machine. */
-  readonly isPublic: boolean;
 
-  constructor(failure: Failure, message: string, isPublic = false) {
+  constructor(failure: Failure, message: string) {
     super(message);
     this.failure = failure;
-    this.isPublic = isPublic;
   }
 }

@@ -44,7 +44,7 @@ export class Draft {
     const growth = growthOf(own);
     if (growth > 0 && growth > this.#room && !own.orders.changesRows() && !own.keys.changesRows()) {
       const mb = Math.floor(this.#maxBytes / 2 ** 20);
-      throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
+      throw new StoreError('bound', `the store has reached its maximum of ${mb} MB`);
     }
     for (const draft of Object.values(own)) draft.keep();
     this.#room -= growth;

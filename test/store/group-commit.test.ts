@@ -101,20 +101,20 @@ test('4,096 transactions wait at most; more are refused as busy', async () => {
   assert.equal((await Promise.all(waiting)).at(-1), 4_097);
 });
 
-test('a transaction that adds rows beyond the maximum is refused as full; others are not', async () => {
+test('a transaction that adds rows beyond the maximum is refused; others are not', async () => {
   const store = memoryStore({ maxBytes: 400 });
   const ids: number[] = [];
   let refusals = 0;
   for (let n = 0; n < 9; n++)
     await store.write(add).then(
       (id) => ids.push(id),
-      ({ failure }) => (refusals += failure === 'full' ? 1 : 0),
+      ({ failure }) => (refusals += failure === 'bound' ? 1 : 0),
     );
   assert.ok(ids.length > 3 && ids.length + refusals === 9, `${ids.length} added, ${refusals} refused`);
   await store.write((tx) => tx.pets.put({ id: 1, ...rex, status: 'sold' }));
   await store.write((tx) => tx.pets.delete(2));
   assert.equal(await store.write(add), ids.length + 1);
-  await assert.rejects(store.write(add), { failure: 'full' });
+  await assert.rejects(store.write(add), { failure: 'bound' });
   // At the maximum, one can take the place of another in one transaction.
   const replaced = store.write((tx) => {
     tx.pets.delete(1);
@@ -134,7 +134,7 @@ test('animals and categories that grow count against the maximum; what closes an
   });
   const long = (length: number) => ({ id: 1, ...rex, status: 'pending' as const, name: 'x'.repeat(length) });
   const renamed = (length: number) => store.write((tx) => tx.pets.put(long(length)));
-  const isFull = { failure: 'full' };
+  const isFull = { failure: 'bound' };
   let length = 3;
   while (
     await renamed(length + 1).then(
@@ -186,7 +186,7 @@ test('what a transaction that threw would have added does not count against the 
   ]);
   assert.deepEqual(
     ends.slice(4).map((end) => (end.status === 'fulfilled' ? end.value : end.reason.failure)),
-    [1, 'full', 2],
+    [1, 'bound', 2],
   );
   assert.deepEqual([store.read.pets.size, store.read.keys.size], [2, 0]);
 });
@@ -199,7 +199,7 @@ test('orders, keys and usage go on at the maximum, and nothing else grows with t
     tx.orders.add({ petId: 1, status: 'placed', placedAt: PLACED_AT });
     return tx.keys.add(newKey('a'));
   });
-  const isFull = { failure: 'full' };
+  const isFull = { failure: 'bound' };
   for (;;)
     if (
       await store.write(add).then(
@@ -252,7 +252,7 @@ test('writes that are refused as full are told once a minute', async () => {
     for (let n = 0; n < 3_000; n++) tx.categories.put({ id: n, name: 'x'.repeat(400) });
   });
   clock.advance(60_000);
-  await assert.rejects(isFull, { failure: 'full' });
+  await assert.rejects(isFull, { failure: 'bound' });
   const refused = 'writes are refused: ';
   assert.deepEqual(said, [
     `${refused}no room`,
