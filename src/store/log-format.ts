@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof } from './engine.ts';
-import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES } from './model.ts';
+import { COUNTED, type Id, LAST_MOMENT, schemaOf, TABLE_NAMES } from './model.ts';
 import { integer, object, objectIn, ofNewerVersion, parseExact, VersionError } from './schema.ts';
 import { type Change, type Changes, contradictionIn, type Snapshot, Tables } from './tables.ts';
 
@@ -135,7 +135,8 @@ export async function readLog(file: string, pieces: AsyncIterable<Uint8Array>, t
   const load = (line: Record<string, unknown>, bytes: Buffer) => {
     if (header === undefined) {
       header = headerIn(line);
-      tables.lastIds = lastIdsIn(line.lastIds);
+      const lastIds = lastIdsIn(line.lastIds);
+      for (const name of COUNTED) tables[name].lastId = lastIds[name];
     } else if (hasAllRows) {
       const batch = header.batch + 1;
       if (line.batch !== batch) throw new Error(`batch ${line.batch} stands where ${batch} belongs`);

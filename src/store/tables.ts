@@ -4,7 +4,6 @@
  */
 import { DAY_MS } from '../clock.ts';
 import {
-  COUNTED,
   type Counted,
   type Id,
   type Page,
@@ -85,17 +84,14 @@ export class Table<R extends Row> {
 
   /** Puts the row, or removes it. Returns the text that was there before. */
   set({ id, row, text }: Change<R>): string | undefined {
-    const isNew = typeof id === 'number' && id > this.lastId; // most are: this is known without looking them up
-    const before = isNew ? undefined : this.#rows.get(id);
+    const before = text === undefined ? this.#rows.delete(id) : this.#rows.set(id, text);
     if (before !== undefined) this.#removeFromIndexes(this.schema.parse(before));
-    if (row === undefined || text === undefined) this.#rows.delete(id);
-    else this.#add(row, text);
+    if (row !== undefined && text !== undefined) this.#addToIndexes(row, text);
     if (typeof id === 'number' && id > this.lastId) this.lastId = id;
     return before;
   }
 
-  #add(row: R, text: string): void {
-    this.#rows.set(row.id, text);
+  #addToIndexes(row: R, text: string): void {
     for (const value of this.schema.valuesOf(row)) this.#byValue.set(value, row);
     const status = this.schema.statusOf(row);
     if (status === undefined) return;
@@ -203,10 +199,6 @@ export class Tables {
 
   get lastIds(): Record<Counted, number> {
     return { pets: this.pets.lastId, orders: this.orders.lastId, keys: this.keys.lastId };
-  }
-
-  set lastIds(given: Record<Counted, number>) {
-    for (const name of COUNTED) this[name].lastId = given[name];
   }
 
   #set(name: TableName, change: Change): void {

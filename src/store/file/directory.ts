@@ -20,14 +20,11 @@ const OLD = /^store-\d+\.jsonl$/;
 const HARMLESS = [LOCK, NEXT, SOCKET, 'lost+found', 'seed.json'];
 const MAX_LOCK_BYTES = 512;
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup into another directory.';
-const MOVE_AWAY =
-  'Nothing was changed. Put the file of this store in its place; or remove LOCK, if the file is the right one.';
 
 type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
 export class Directory {
   readonly disk: Disk;
-  readonly path: string;
   readonly file: string;
   readonly nextFile: string;
   /** The id of the store, by `LOCK`; undefined: `LOCK` was never written as a whole, was lost or has been destroyed. */
@@ -39,7 +36,7 @@ export class Directory {
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a read-only disk. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
-    const names = disk.list(path) ?? [];
+    const names = disk.list(path);
     disk.mustBeOurs(path, (name) => [LOCK, FILE, NEXT, SOCKET].includes(name));
     const lock = await readLock(disk, `${path}/${LOCK}`);
     const directory = new Directory(disk, path, storeIn(lock));
@@ -69,16 +66,9 @@ export class Directory {
 
   private constructor(disk: Disk, path: string, store: string | undefined) {
     this.disk = disk;
-    this.path = path;
     this.store = store;
     this.file = `${path}/${FILE}`;
     this.nextFile = `${path}/${NEXT}`;
-  }
-
-  /** Throws if the file is of another store than `LOCK` says. If that says nothing, a start writes it anew. */
-  mustBeOf(store: string): void {
-    if (this.store !== undefined && this.store !== store)
-      throw new DamagedError(this.file, 'it is of another store than LOCK says', MOVE_AWAY);
   }
 
   /** Makes the name of the file durable, then writes `LOCK`. Nothing is acknowledged before. */

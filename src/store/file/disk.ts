@@ -22,15 +22,6 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | und
 export const isNoRoom = (error: unknown): boolean =>
   NO_ROOM.includes(codeOf(error)) || (error as NodeJS.ErrnoException | undefined)?.errno === QUOTA;
 
-function unlessMissing<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 /** Follows no link, and waits for no FIFO or device. */
 function openFile(path: string, flags: number): number {
   const fd = fs.openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
@@ -45,13 +36,13 @@ const [ftruncate, fdatasync, fsync] = [promisify(fs.ftruncate), promisify(fs.fda
 export type Disk = typeof realDisk;
 
 export const realDisk = {
-  /** The names in a directory; undefined: there is no such directory. */
-  list: (dir: string) => unlessMissing(() => fs.readdirSync(dir)),
+  /** The names in a directory; none if there is no such directory. */
+  list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
   /** Throws if a directory is not the owner's alone, or one of the named files in it is a link. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   /** Undefined: there is no such file. */
-  openToRead: (path: string) => unlessMissing(() => openFile(path, O_RDONLY)),
+  openToRead: (path: string) => (fs.existsSync(path) ? openFile(path, O_RDONLY) : undefined),
   openToWrite: (path: string): number => openFile(path, O_RDWR),
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
@@ -95,12 +86,7 @@ export const realDisk = {
   /** Locks a file, which is made if it is missing. `none`: flock is missing or does not work, nobody is locked out. */
   lock(path: string): { fd: number; state: 'ours' | 'held' | 'none' } {
     const fd = openFile(path, O_RDWR | O_CREAT);
-    try {
-      return { fd, state: flock(fd) };
-    } catch (error) {
-      fs.closeSync(fd);
-      throw new Error(`${path} could not be locked: ${(error as Error).message}`);
-    }
+    return { fd, state: flock(fd) };
   },
   unlock: (fd: number): void => fs.closeSync(fd),
 };
@@ -115,7 +101,7 @@ function flock(fd: number): 'ours' | 'held' | 'none' {
     env: { ...process.env, PATH },
     stdio: ['ignore', 'ignore', 'ignore', fd],
   });
-  if (signal) throw new Error(`flock ended by ${signal}`);
+  if (signal) throw new Error(`the program flock, which locks the data directory, ended by ${signal}`);
   if (error && !NO_PROGRAM.includes(codeOf(error))) throw error;
   return status === 0 ? 'ours' : status === 1 ? 'held' : 'none';
 }

@@ -86,12 +86,12 @@ export class Journal {
       this.header = { ...this.header, batch };
       this.#tail?.push(line);
       this.#tables.apply(changes);
-      this.compactIfLong();
+      this.#compactIfLong();
     });
   }
 
   /** In the background. */
-  compactIfLong(): void {
+  #compactIfLong(): void {
     const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
     if (this.length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
     if (this.#compaction || this.failure || performance.now() - this.#compactionFailedAt < RETRY_MS) return;

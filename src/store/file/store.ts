@@ -1,7 +1,7 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/memory-limiter.ts';
-import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
+import { DamagedError, type Engine, type EngineOptions, type Metric, type Proof } from '../engine.ts';
 import { GroupCommitStore, storeTime } from '../group-commit.ts';
 import { type Header, type LogFile, readBackup, readLog, snapshotLines } from '../log-format.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
@@ -9,6 +9,9 @@ import { Tables } from '../tables.ts';
 import { Directory } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal, type JournalOptions } from './journal.ts';
+
+const MOVE_AWAY =
+  'Nothing was changed. Put the file of this store in its place; or remove LOCK, if the file is the right one.';
 
 /** Of a store that has no file yet. */
 const newHeader = (at: number): Header => ({ store: randomBytes(12).toString('hex'), batch: 0, at });
@@ -51,7 +54,6 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     },
   });
   const limiter = new MemoryLimiter(store, options, tables.usage.all());
-  journal.compactIfLong();
   return {
     store,
     limiter,
@@ -81,7 +83,8 @@ export async function readStore(
   if (fd === undefined) return undefined;
   try {
     const read = await readLog(file, piecesOf(disk, fd, stop), tables);
-    directory.mustBeOf(read.header.store);
+    const { store = read.header.store } = directory; // where LOCK says nothing, a start writes it anew
+    if (store !== read.header.store) throw new DamagedError(file, 'it is of another store than LOCK says', MOVE_AWAY);
     return read;
   } catch (error) {
     throw Object.assign(error as Error, { path: file }); // an error of the disk names no file
@@ -100,7 +103,8 @@ export async function restoreInto(
   try {
     const present = new Tables();
     const read = await readStore(directory, present);
-    if (!isEmpty(present)) throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
+    const isEmpty = TABLE_NAMES.every((name) => present.of(name).size === 0);
+    if (!isEmpty) throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, tables, proof } = await readBackup('the backup', lines);
     const { store } = read?.header ?? newHeader(header.at);
     const journal = new Journal(directory, tables, { ...header, store });
@@ -111,8 +115,6 @@ export async function restoreInto(
     directory.release();
   }
 }
-
-const isEmpty = (tables: Tables): boolean => TABLE_NAMES.every((name) => tables.of(name).size === 0);
 
 function metricsOf({ bytes }: Tables, maxBytes = 0, { length, compactions, failedCompactions }: Journal): Metric[] {
   const metrics: [Metric['type'], name: string, help: string, value: number][] = [
