@@ -22,6 +22,9 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | und
 export const isNoRoom = (error: unknown): boolean =>
   NO_ROOM.includes(codeOf(error)) || (error as NodeJS.ErrnoException | undefined)?.errno === QUOTA;
 
+/** Throws where that cannot be seen: a store that we may not look at is not a missing one. */
+const isThere = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
 /** Follows no link, and waits for no FIFO or device. */
 function openFile(path: string, flags: number): number {
   const fd = fs.openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
@@ -37,12 +40,12 @@ export type Disk = typeof realDisk;
 
 export const realDisk = {
   /** The names in a directory; none if there is no such directory. */
-  list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
+  list: (dir: string): string[] => (isThere(dir) ? fs.readdirSync(dir) : []),
   /** Throws if a directory is not the owner's alone, or one of the named files in it is a link. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   /** Undefined: there is no such file. */
-  openToRead: (path: string) => (fs.existsSync(path) ? openFile(path, O_RDONLY) : undefined),
+  openToRead: (path: string) => (isThere(path) ? openFile(path, O_RDONLY) : undefined),
   openToWrite: (path: string): number => openFile(path, O_RDWR),
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
