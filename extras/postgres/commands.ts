@@ -5,6 +5,7 @@ import { schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
 import { contradictionIn, type Snapshot } from '../../src/store/tables.ts';
 import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
+import { mayBeDone } from './errors.ts';
 import { damaged, newId, openTables, putBatch, putRows, readAll, readRows, type Stored } from './tables.ts';
 
 const ROWS_AT_ONCE = 1_000;
@@ -50,7 +51,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
     const restored = await prove(header, checked(await readRows(session), header.at));
     if (restored.digest !== proof.digest)
       throw new Error('the database gave back other rows than the backup has; nothing was restored');
-    await session.query('COMMIT');
+    await session.query('COMMIT').catch(mayBeDone);
     return restored;
   });
 }

@@ -1,4 +1,5 @@
 /** What fails at the database, in words for an operator, and what it means for the store. */
+import { DamagedError } from '../../src/store/engine.ts';
 import { StoreError } from '../../src/store/model.ts';
 
 const DISK_FULL = '53100';
@@ -28,4 +29,10 @@ function wordsOf({ message, code = '', syscall }: NodeJS.ErrnoException): string
 export function failureOf(error: Error & { code?: string }): StoreError {
   const failure = new StoreError(error.code === DISK_FULL ? 'full' : 'unavailable', `the database: ${wordsOf(error)}`);
   return Object.assign(failure, { code: error.code });
+}
+
+/** Of a COMMIT: an error may also come behind it, and what was committed stays. */
+export function mayBeDone(error: Error): never {
+  const isLost = error instanceof StoreError && !(error instanceof DamagedError) && error.failure === 'unavailable';
+  throw isLost ? new StoreError('unknown', error.message) : error;
 }

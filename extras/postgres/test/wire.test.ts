@@ -1,6 +1,7 @@
 /** The connection to the database is cut before and behind every message: each write is kept once, or refused. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
+import type { StoreError } from '../../../src/store/model.ts';
 import { backedUp, proofOf, streamed } from '../../../test/store/contract.ts';
 import { restoreIntoPostgres } from '../commands.ts';
 import { concurrentlyOnDatabase } from './database.ts';
@@ -95,7 +96,7 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
       Object.assign(proxy, { left: message, how: message % 2 === 0 ? 'ended' : 'before' });
       const tried = await restoreIntoPostgres(database().url(schema, port), streamed(pieces)).then(
         () => 'done',
-        (error: Error) => error.message,
+        ({ failure, message }: StoreError) => `${failure}: ${message}`,
       );
       proxy.left = Number.POSITIVE_INFINITY;
       const again = await restoreIntoPostgres(database().url(schema), streamed(pieces)).then(
@@ -108,6 +109,7 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
       }
       all++;
       assert.match(again, /is not empty/, `cut at message ${message}: ${tried}`);
+      assert.match(tried, /^(?:done|unknown)/, 'nobody is told that nothing was restored');
       const engine = await replica(t, database().url(schema));
       assert.equal((await proofOf(engine)).digest, proof.digest, `cut at message ${message}: ${tried}`);
       await engine.close();
