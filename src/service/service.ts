@@ -148,7 +148,8 @@ export class Service {
     } catch (error) {
       reply = this.#failure(error, found.id);
     }
-    found.limits ??= await this.#gate.look(incoming.req, this.#parts);
+    // A store that does not answer is not asked once more.
+    found.limits ??= await this.#gate.look(incoming.req, reply.status === 503 ? undefined : this.#parts);
     return this.#complete(reply, found, incoming.req.socket, incoming);
   }
 
