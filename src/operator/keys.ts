@@ -68,7 +68,7 @@ export async function createKey(context: Context, wanted: NewKey) {
     tx.usage.put({ id: key.id, ...newAccount() });
     return key;
   });
-  return key && { ...(await detailsOf(context, key)), key: secret };
+  return key && { ...(await changed(context, key)), key: secret };
 }
 
 /** A key for a store without an active one; undefined if there is one. */
@@ -89,7 +89,7 @@ export async function liftBan(context: Context, { id }: { id: string }) {
   const key = context.engine.store.read.keys.get(parseKeyId(id)!);
   if (key === undefined) throw noKey(id);
   await context.engine.limiter.lift(key);
-  return detailsOf(context, key);
+  return changed(context, key);
 }
 
 export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
@@ -157,8 +157,12 @@ async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey)
     tx.keys.put(key);
     return key;
   });
-  return detailsOf(context, key);
+  return changed(context, key);
 }
+
+/** A key that was changed. It was, also where a database does not say any more what it has used. */
+const changed = (context: Context, key: ApiKey) =>
+  detailsOf(context, key).catch(() => ({ id: formatKeyId(key.id), name: key.name, plan: key.plan }));
 
 const noKey = (id: string) => new Error(`there is no key ${id}`);
 

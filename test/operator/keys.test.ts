@@ -7,8 +7,9 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { type Context, commandsWith } from '../../src/operator/commands.ts';
-import { createFirstKey, createKey } from '../../src/operator/keys.ts';
+import { createFirstKey, createKey, rotateKey } from '../../src/operator/keys.ts';
 import { flagOf, perform, prepare } from '../../src/operator/options.ts';
+import { StoreError } from '../../src/store/model.ts';
 import { type Serving, temporary } from '../program.ts';
 import { until } from '../until.ts';
 import { NOW, withStore, workplace } from './workplace.ts';
@@ -217,6 +218,17 @@ test('an older secret ends at its own grace or at the new one, whichever is soon
     await assert.rejects(work(context, 'rotate k1'), { message });
     clock.advance(HOUR);
     assert.equal((await work(context, 'rotate k1')).graceEndsAt[0], iso(NOW + 25 * HOUR));
+  });
+});
+
+test('a new key is shown also where nobody says any more what it has used', async (t) => {
+  await withStore(await temporary(t), async (context) => {
+    context.engine.limiter.look = () => Promise.reject(new StoreError('unavailable', 'the database has gone'));
+    const made = await createKey(context, { plan: 'free', name: 'n' });
+    assert.deepEqual({ ...made, key: undefined }, { id: 'k1', name: 'n', plan: 'free', key: undefined });
+    const rotated = await rotateKey(context, { id: 'k1', grace: 0 });
+    const [{ digest }] = context.engine.store.read.keys.get(1)!.secrets;
+    assert.equal(digestOf(rotated.key), digest);
   });
 });
 
