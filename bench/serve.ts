@@ -6,24 +6,28 @@ import { ANIMALS, CONNECTIONS, openShop, PAGE } from './paths.ts';
 import { PEERS, peerCommand } from './peers.ts';
 import { get, sendAll } from './requests.ts';
 
+const PATHS = [`/v1/pets?limit=${PAGE}`, '/v1/pets/1'];
+
 export async function serveForOthers(bench: Bench, until: Promise<unknown>): Promise<void> {
   const { store, key } = await openShop(bench);
   const server = await store.serve();
-  const path = `/v1/pets?limit=${PAGE}`;
-  const replies = await sendAll(server.origin, [get(path, key)]);
-  const bare = await bench.start(PEERS.bare.name, peerCommand(PEERS.bare, [bench.jsonFile('replies', replies)]));
-  const what = `-H 'Authorization: Bearer ${key}' '${server.origin}${path}'`;
   const wrk = pinned(bench.cores?.load, ['wrk', '-t1', `-c${CONNECTIONS}`, '-d10s', '--latency']).join(' ');
+  const header = `-H 'Authorization: Bearer ${key}'`;
+  const commands: string[] = [];
+  for (const path of PATHS) {
+    const replies = await sendAll(server.origin, [get(path, key)]);
+    const bare = await bench.start(PEERS.bare.name, peerCommand(PEERS.bare, [bench.jsonFile('replies', replies)]));
+    for (const { origin, pid } of [server, bare]) commands.push(`${wrk} ${header} '${origin}${path}' # process ${pid}`);
+  }
   const onCore = bench.cores ? `, on core ${bench.cores.server} alone` : '';
-  console.log(`petstore with ${number(ANIMALS)} animals listens, and so does ${PEERS.bare.name}, which answers every GET with the bytes of this list:
-  ${server.origin}   petstore (process ${server.pid}${onCore})
-  ${bare.origin}   ${PEERS.bare.name} (process ${bare.pid}${onCore})
-The key has no limits. Type one of these in another terminal, or give another tool this header and this address; for
-${PEERS.bare.name}, replace the port.
+  console.log(`petstore with ${number(ANIMALS)} animals listens on ${server.origin}${onCore}. Beside it, for the list and for one animal,
+a ${PEERS.bare.name} answers every GET with the same bytes. Type these in another terminal, in turn, or give other
+tools the header and the addresses. The CPU time of a process, in hundredths of a second, is the sum of the fields 14
+and 15 in /proc/PROCESS/stat.
 
-curl -i ${what}
-${wrk} ${what}
+curl -i ${header} '${server.origin}${PATHS[0]}'
+${commands.join('\n')}
 
-^C ends both.`);
+^C ends all.`);
   await until;
 }
