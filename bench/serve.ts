@@ -17,13 +17,17 @@ export async function serveForOthers(bench: Bench, until: Promise<unknown>): Pro
   for (const path of PATHS) {
     const replies = await sendAll(server.origin, [get(path, key)]);
     const bare = await bench.start(PEERS.bare.name, peerCommand(PEERS.bare, [bench.jsonFile('replies', replies)]));
-    for (const { origin, pid } of [server, bare]) commands.push(`${wrk} ${header} '${origin}${path}' # process ${pid}`);
+    const loaded = [['petstore', server] as const, [PEERS.bare.name, bare] as const];
+    for (const [name, { origin, pid }] of loaded) {
+      commands.push(`${wrk} ${header} '${origin}${path}' # ${name}, process ${pid}`);
+    }
   }
   const onCore = bench.cores ? `, on core ${bench.cores.server} alone` : '';
   console.log(`petstore with ${number(ANIMALS)} animals listens on ${server.origin}${onCore}. Beside it, for the list and for one animal,
-a ${PEERS.bare.name} answers every GET with the same bytes. Type these in another terminal, in turn, or give other
-tools the header and the addresses. The CPU time of a process, in hundredths of a second, is the sum of the fields 14
-and 15 in /proc/PROCESS/stat.
+a ${PEERS.bare.name} answers every GET with the same bytes. Type these in another terminal, or give other tools the
+header and the addresses. First load each for a few seconds, then take them in turn. The CPU time of a process, in
+hundredths of a second, is the sum of the fields 14 and 15 in /proc/PROCESS/stat; divide what it grew by through the
+number of requests, and ${PEERS.bare.name}'s by petstore's.
 
 curl -i ${header} '${server.origin}${PATHS[0]}'
 ${commands.join('\n')}
