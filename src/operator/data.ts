@@ -54,8 +54,9 @@ export function storageOf(url: string, extras: readonly Extra[]): Storage {
 
 /** The share of the heap that rows may fill while a store is opened. The rest is for what comes and goes. */
 const FULL_HEAP = 0.75;
-/** What V8 keeps of the limit for new objects: three halves of 16 MB, or of 32 MB in newer versions. */
-const YOUNG_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 48 : 96) * MEGABYTE;
+/** What V8 keeps of the limit for new objects, by the version of Node; of later ones, as of 26. */
+const YOUNG_MB: Partial<Record<string, number>> = { 20: 48, 22: 48, 24: 192 };
+const YOUNG_BYTES = (YOUNG_MB[process.versions.node.split('.')[0]] ?? 96) * MEGABYTE;
 
 /**
  * The store in a directory, or where an extra keeps it: all rows are read into memory. Rejects in words where Node would
