@@ -126,7 +126,8 @@ function json(row: Record<string, unknown>): string {
 
 function exactJson(row: object): string {
   const text = (value: unknown) => (typeof value === 'bigint' ? value : JSON.stringify(value));
-  return `{${Object.entries(row).map(([name, value]) => `"${name}":${text(value)}`)}}`;
+  const members = Object.entries(row).filter(([, value]) => value !== undefined);
+  return `{${members.map(([name, value]) => `"${name}":${text(value)}`)}}`;
 }
 
 const MAY_ROUND = /\d{16}/;
