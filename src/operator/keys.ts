@@ -88,6 +88,7 @@ export const setPlan = (context: Context, { id, ...limits }: { id: string } & Li
 export async function liftBan(context: Context, { id }: { id: string }) {
   const key = context.engine.store.read.keys.get(parseKeyId(id)!);
   if (key === undefined) throw noKey(id);
+  if (key.revokedAt !== undefined) throw isRevoked(id);
   await context.engine.limiter.lift(key);
   return changed(context, key);
 }
@@ -152,7 +153,7 @@ async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey)
   const key = await context.engine.store.write((tx) => {
     const before = tx.keys.get(parseKeyId(id)!);
     if (before === undefined) throw noKey(id);
-    if (before.revokedAt !== undefined) throw new Error(`${id} is revoked`);
+    if (before.revokedAt !== undefined) throw isRevoked(id);
     const key = to(before);
     tx.keys.put(key);
     return key;
@@ -165,6 +166,7 @@ const changed = (context: Context, key: ApiKey) =>
   detailsOf(context, key).catch(() => ({ id: formatKeyId(key.id), name: key.name, plan: key.plan }));
 
 const noKey = (id: string) => new Error(`there is no key ${id}`);
+const isRevoked = (id: string) => new Error(`${id} is revoked`);
 
 type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 
