@@ -34,6 +34,8 @@ export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onFatal'>> & {
   readonly minCompactionBytes?: number;
 };
 
+const noRoom = ({ message }: Error) => new StoreError('full', `there is no room on the disk: ${message}`);
+
 export class Journal {
   /** The header of the file, with the last batch that is in it. */
   header: Header;
@@ -159,7 +161,7 @@ export class Journal {
         disk.close(fd);
         await disk.unlink(nextFile).catch(() => {});
       }
-      throw error;
+      throw isNoRoom(error) ? noRoom(error as Error) : error;
     }
   }
 
@@ -175,7 +177,7 @@ export class Journal {
     const { disk } = this.#directory;
     const fd = this.#fd!;
     const full = await disk.write(fd, line, this.length).catch((error) => {
-      if (isNoRoom(error)) return new StoreError('full', `there is no room on the disk: ${error.message}`);
+      if (isNoRoom(error)) return noRoom(error);
       throw this.#fail(error);
     });
     try {
