@@ -97,6 +97,21 @@ for (const { name, bytes, code } of traps) {
   });
 }
 
+test('under /v1 the key is asked for before anything else is said', async () => {
+  const withoutKey = [
+    ['a target that is too long', `GET /v1/pets?${long(2_100)} ${HOST}\r\n`],
+    ['an Expect nobody can meet', `GET /v1/pets ${HOST}Expect: wonders\r\n\r\n`],
+    ['no such path', `GET /v1/nothing ${HOST}\r\n`],
+    ['another method', `PUT /v1/pets ${HOST}\r\n`],
+    ['a body that is no JSON', `POST /v1/pets ${HOST}Content-Length: 1\r\n\r\nx`],
+  ];
+  for (const [name, bytes] of withoutKey) {
+    const [reply] = await exchange(port, bytes, { replies: 1 });
+    assert.equal(reply.status, 401, name);
+    assertError(reply, 401, 'missing_api_key');
+  }
+});
+
 test('what is unusual but right is served', async () => {
   const rows: [string, string, number][] = [
     ['HTTP/1.0 without Host', get('', '/v1/pets', '1.0').replace('Host: x\r\n', ''), 200],

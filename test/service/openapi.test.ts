@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { PLAN_LIMITS } from '../../src/access/limiter.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
 import { openapiDocument } from '../../src/service/openapi.ts';
-import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
+import { type Category, ORDER_STATUSES, type Order, PET_STATUSES, type Pet } from '../../src/store/model.ts';
 import { serving, temporary } from '../program.ts';
 import { checkPage } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -36,6 +36,19 @@ test('the document is served, and has the methods of each path', async (t) => {
     const { headers } = await fetch(new URL(path, url), { method: 'OPTIONS' });
     assert.deepEqual(headers.get('allow')?.split(', ').sort(), expected.sort(), path);
   }
+});
+
+test('its animals, orders and categories have the members that are stored, and no others', () => {
+  const stored: { Pet: Required<Pet>; Order: Required<Order>; Category: Required<Category> } = {
+    Pet: { id: 1, name: 'Rex', categoryId: 1, status: 'available' },
+    Order: { id: 1, petId: 1, status: 'placed', placedAt: '' },
+    Category: { id: 1, name: 'Dogs' },
+  };
+  for (const [name, row] of Object.entries(stored)) {
+    assert.deepEqual(Object.keys(components.schemas[name].properties), Object.keys(row), name);
+  }
+  const { id: _, ...sent } = stored.Pet;
+  assert.deepEqual(Object.keys(components.schemas.NewPet.properties), Object.keys(sent));
 });
 
 test('nothing is in it that nothing refers to', () => {

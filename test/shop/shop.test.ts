@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Callers } from '../../src/access/callers.ts';
 import { MAX_REPLAYS_OF_KEY } from '../../src/shop/idempotency.ts';
-import { createPet, petJson } from '../../src/shop/pets.ts';
+import { createOrder } from '../../src/shop/orders.ts';
+import { createPet, deletePet, petJson } from '../../src/shop/pets.ts';
 import { PET_STATUSES, type Pet, TABLES } from '../../src/store/model.ts';
 import { SetClock } from '../clock.ts';
 import { below, seeded } from '../random.ts';
@@ -60,17 +61,49 @@ test('every page of random lists is what a plain list gives, while animals come,
   assert.equal(store.read.pets.size, model.size);
 });
 
-test('an order keeps its animal, also where both are decided in one batch', async (t) => {
+test('a list of more rows than a chunk of them has is whole, and so is one of which many were removed', async (t) => {
   const { key, fetch, store } = await serviceFor(t);
-  const add = () => fetch('/v1/pets', { method: 'POST', headers: JSON_TYPE, body: PET, key });
-  const order = (petId: number) =>
-    fetch('/v1/store/orders', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ petId }), key });
-  const remove = (id: number) => fetch(`/v1/pets/${id}`, { method: 'DELETE', key });
-  for (let id = 1; id <= 10; id++) {
-    await add();
-    const [ordered, removed] = (await Promise.all([order(id), remove(id)])).map(({ status }) => status);
-    assert.ok((ordered === 201 && removed === 409) || (ordered === 400 && removed === 204), `${ordered} ${removed}`);
-    assert.equal(store.read.pets.get(id) === undefined, removed === 204);
+  const all = new Set<number>();
+  await store.write((tx) => {
+    for (let n = 0; n < 1_300; n++) all.add(tx.pets.add({ name: 'a', categoryId: 1, status: 'available' }).id);
+  });
+  const listed = async (limit: number) => {
+    const ids: number[] = [];
+    for (let next: string | undefined = `/v1/pets?limit=${limit}`; next !== undefined; ) {
+      const reply: Response = await fetch(next, { key });
+      ids.push(...((await reply.json()) as Pet[]).map(({ id }) => id));
+      next = /<(.+)>/.exec(reply.headers.get('link') ?? '')?.[1];
+    }
+    return ids;
+  };
+  for (const limit of [100, 64]) assert.deepEqual(await listed(limit), [...all]);
+  await store.write((tx) => {
+    for (let id = 400; id < 1_100; id++) {
+      tx.pets.delete(id);
+      all.delete(id);
+    }
+  });
+  for (const limit of [100, 64]) assert.deepEqual(await listed(limit), [...all]);
+});
+
+test('an order keeps its animal, also where both are decided in one batch', async () => {
+  let batches = 0;
+  const store = memoryStore({ onBatch: () => void batches++ });
+  const key = await store.write((tx) => tx.keys.add(newKey('a')));
+  const context = { store, callers: new Callers(store, 'production'), clock: new SetClock() };
+  const call = (param: string, body: string) => {
+    return { caller: { key, digest: 'a' }, param, query: '', idempotencyKey: undefined, body: Buffer.from(body) };
+  };
+  for (const isOrderFirst of [true, false]) {
+    const { id } = await store.write((tx) => tx.pets.add({ name: 'a', categoryId: 1, status: 'available' }));
+    const order = () => createOrder(call('', `{"petId":${id}}`), context);
+    const removal = () => deletePet(call(`${id}`, ''), context);
+    batches = 0;
+    const ends = await Promise.allSettled(isOrderFirst ? [order(), removal()] : [removal(), order()]);
+    const told = ends.map((end) => (end.status === 'fulfilled' ? end.value.status : end.reason.code));
+    assert.deepEqual(told, isOrderFirst ? [201, 'pet_unavailable'] : [204, 'invalid_body']);
+    assert.equal(batches, 1);
+    assert.equal(store.read.pets.get(id) !== undefined, isOrderFirst);
   }
 });
 
@@ -144,8 +177,10 @@ test('so many Idempotency-Keys are remembered at once: beyond it 503, and once t
   const key = await store.write((tx) => tx.keys.add(newKey('a')));
   const context = { store, callers: new Callers(store, 'production'), clock, maxReplays: 3 };
   const add = (idempotencyKey?: string) => {
-    const caller = { key, digest: 'a', endsAt: Number.POSITIVE_INFINITY };
-    return createPet({ caller, param: '', query: '', idempotencyKey, body: Buffer.from(PET) }, context);
+    return createPet(
+      { caller: { key, digest: 'a' }, param: '', query: '', idempotencyKey, body: Buffer.from(PET) },
+      context,
+    );
   };
   const refused = { code: 'unavailable', message: /too many Idempotency-Keys/, headers: ['Retry-After', '60'] };
   await add('first');
@@ -183,7 +218,7 @@ test('a replay is given for a day', async (t) => {
 
 test('an animal is told with every column that is stored of it, in their order, and with all digits', () => {
   for (const categoryId of [2, 2n ** 63n - 1n]) {
-    const pet = TABLES.pets.read({ status: 'sold', id: 1, name: 'R"x', categoryId });
-    assert.equal(petJson(pet), `{"id":1,"name":"R\\"x","categoryId":${categoryId},"status":"sold"}`);
+    const pet: Required<Pet> = { status: 'sold', id: 1, name: 'R"x', categoryId };
+    assert.equal(petJson(TABLES.pets.read(pet)), `{"id":1,"name":"R\\"x","categoryId":${categoryId},"status":"sold"}`);
   }
 });

@@ -13,7 +13,7 @@ import { temporary } from '../program.ts';
 import { seeded } from '../random.ts';
 import { until } from '../until.ts';
 import { backedUp, proofOf, streamed } from './contract.ts';
-import { newReplay } from './plain-model.ts';
+import { newKey, newReplay } from './plain-model.ts';
 
 const FILE = 'store.jsonl';
 const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
@@ -257,6 +257,18 @@ test('store time goes on from the last row, whatever the clock of the machine sa
   const third = await opened(disk, { clock: new SetClock(Date.UTC(2031, 0, 1)) });
   assert.equal(third.engine.store.now(), Date.UTC(2031, 0, 1));
   await third.engine.close();
+});
+
+test('what was counted until the close is kept', async () => {
+  const disk = new SimDisk();
+  const { engine } = await opened(disk);
+  const key = await engine.store.write((tx) => tx.keys.add(newKey('a')));
+  await engine.limiter.take(key);
+  await engine.limiter.take(key);
+  await engine.close();
+  const again = await opened(disk);
+  assert.equal((await again.engine.limiter.look(key)).day.remaining, key.perDay - 2);
+  await again.engine.close();
 });
 
 test('a copy of the file restores as a backup does: with its last batches, and no id given again', async () => {
