@@ -54,12 +54,17 @@ test('it serves for load generators of one’s own, without limits, and ends at 
   for await (const text of child.stdout) {
     printed += text;
     if (!printed.includes('^C ends')) continue;
-    const [url, key] = [/curl .+'(http:.+)'/.exec(printed)![1], /ps_live_\w+/.exec(printed)![0]];
-    const bare = new URL(url.slice(url.indexOf('/v1/')), /(http:\S+) +bare node:http/.exec(printed)![1]);
-    const headers = { Authorization: `Bearer ${key}` };
-    const [own, same] = await Promise.all([url, bare].map((address) => fetch(address, { headers })));
-    assert.equal(own.headers.get('x-ratelimit-limit'), '1000000000');
-    assert.equal(await own.text(), await same.text());
+    const headers = { Authorization: `Bearer ${/ps_live_\w+/.exec(printed)![0]}` };
+    const commands = [...printed.matchAll(/'(http\S+)' # (petstore|bare node:http), process \d+/g)];
+    assert.deepEqual(
+      commands.map(([, , name]) => name),
+      ['petstore', 'bare node:http', 'petstore', 'bare node:http'],
+    );
+    const replies = await Promise.all(commands.map(([, address]) => fetch(address, { headers })));
+    assert.equal(replies[0].headers.get('x-ratelimit-limit'), '1000000000');
+    const [list, sameList, animal, sameAnimal] = await Promise.all(replies.map((reply) => reply.text()));
+    assert.deepEqual([sameList, sameAnimal], [list, animal]);
+    assert.notEqual(animal, list);
     child.kill('SIGINT');
     setTimeout(() => child.kill('SIGINT'), 20); // npm passes on what the terminal has sent already
   }
