@@ -10,6 +10,7 @@ import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
 import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError, type Proof } from '../store/engine.ts';
+import { LOCK, STORE_FILE } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { openFileStore, restoreInto } from '../store/file/store.ts';
 import { shellWord } from '../text.ts';
@@ -151,7 +152,7 @@ async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array)
 
 function mustBeNew(file: string): void {
   if (fs.lstatSync(file, { throwIfNoEntry: false })) throw new Error(`${file} exists already: name another file`);
-  if (!fs.existsSync(join(dirname(file), 'LOCK'))) return;
+  if (!fs.existsSync(join(dirname(file), LOCK))) return;
   throw new Error(`${file} is in a data directory: name another place`);
 }
 
@@ -185,7 +186,7 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
   const restored = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
   const proof = await restored.catch((error: NodeJS.ErrnoException) => {
     // The file gets its name when it is complete; what fails after that is an error of the system.
-    if (error.syscall === undefined || !fs.existsSync(join(data, 'store.jsonl'))) throw error;
+    if (error.syscall === undefined || !fs.existsSync(join(data, STORE_FILE))) throw error;
     const advice = `look with ${PROGRAM} verify --data ${shellWord(data)} before you repeat it`;
     throw new Error(`${data}: ${reasonOf(error)}; it is unknown whether the store is restored: ${advice}`);
   });

@@ -13,12 +13,12 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { onceAMinute, systemClock } from '../clock.ts';
 import { InUseError, type Log } from '../store/engine.ts';
+import { SOCKET } from '../store/file/directory.ts';
 import { refuseOthersDirectory } from '../store/file/owner.ts';
 import type { Context, Input, Tools } from './commands.ts';
 import { perform, suggestion, type Texts } from './options.ts';
 import { asCommandError, CommandError, EXIT, isBody, usage, VERSION } from './program.ts';
 
-const SOCKET = 'admin.sock';
 /** The type of a reply that comes in pieces. */
 const BYTES = 'application/octet-stream';
 /** The length of sun_path without its closing NUL. */

@@ -9,11 +9,11 @@ import { decodeLine, encodeLine } from '../log-format.ts';
 import { VersionError } from '../schema.ts';
 import type { Disk } from './disk.ts';
 
-const LOCK = 'LOCK';
-const FILE = 'store.jsonl';
+export const LOCK = 'LOCK';
+export const STORE_FILE = 'store.jsonl';
 /** The next file, while it is written. */
 const NEXT = 'store.jsonl.tmp';
-const SOCKET = 'admin.sock';
+export const SOCKET = 'admin.sock';
 /** The names that the file had before the first release. */
 const OLD = /^store-\d+\.jsonl$/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
@@ -37,10 +37,10 @@ export class Directory {
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a read-only disk. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
     const names = disk.list(path);
-    disk.mustBeOurs(path, (name) => [LOCK, FILE, NEXT, SOCKET].includes(name));
+    disk.mustBeOurs(path, (name) => [LOCK, STORE_FILE, NEXT, SOCKET].includes(name));
     const lock = await readLock(disk, `${path}/${LOCK}`);
     const directory = new Directory(disk, path, storeIn(lock));
-    if (!names.includes(FILE)) {
+    if (!names.includes(STORE_FILE)) {
       const old = names.find((name) => OLD.test(name));
       if (old !== undefined) throw new VersionError(`${path}/${old}: written by an older version of petstore`);
       // `LOCK` is written as soon as a store has its file.
@@ -67,7 +67,7 @@ export class Directory {
   private constructor(disk: Disk, path: string, store: string | undefined) {
     this.disk = disk;
     this.store = store;
-    this.file = `${path}/${FILE}`;
+    this.file = `${path}/${STORE_FILE}`;
     this.nextFile = `${path}/${NEXT}`;
   }
 
