@@ -182,11 +182,13 @@ async function writeNew(file: string, bytes: AsyncIterable<Uint8Array>) {
 export async function restore(values: { file: string } & Place, { extras }: Tools) {
   const { file, data, store } = values;
   if (store === undefined) await refuseSecond(data);
-  const bytes = readBackup(file);
+  const input = inputFrom(file);
+  const bytes = readBackup(input);
   const restored = store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
   const proof = await restored.catch((error: NodeJS.ErrnoException) => {
-    // The file gets its name when it is complete; what fails after that is an error of the system.
-    if (error.syscall === undefined || !fs.existsSync(join(data, STORE_FILE))) throw error;
+    // The file gets its name when it is complete; what fails after that is an error of the system, and not of the input.
+    const isOfDisk = store === undefined && error.syscall !== undefined && error.path !== input.name;
+    if (!isOfDisk || !fs.existsSync(join(data, STORE_FILE))) throw error;
     const advice = `look with ${PROGRAM} verify --data ${shellWord(data)} before you repeat it`;
     throw new Error(`${data}: ${reasonOf(error)}; it is unknown whether the store is restored: ${advice}`);
   });
@@ -196,8 +198,7 @@ export async function restore(values: { file: string } & Place, { extras }: Tool
 /** The beginning of every line of a backup. */
 const FIRST_BYTES = '{"crc":"';
 
-async function* readBackup(file: string): AsyncGenerator<Uint8Array> {
-  const { stream, name } = inputFrom(file);
+async function* readBackup({ stream, name }: ReturnType<typeof inputFrom>): AsyncGenerator<Uint8Array> {
   let isBackup = false;
   for await (const chunk of stream) {
     isBackup ||= FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length));

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { writeBackup } from '../../src/operator/data.ts';
 import { injected, whyNoStrace } from '../program.ts';
-import { ANIMAL, isRoot, NOBODY, workplace } from './workplace.ts';
+import { ANIMAL, isRoot, NOBODY, withStore, workplace } from './workplace.ts';
 
 const STORE_FILE = 'data/store.jsonl';
 /** A reader that is gone before anything is written: its end of the pipe is closed. */
@@ -109,6 +109,9 @@ test('what is no backup is called that; a store that is not empty is not restore
     assert.match(stderr, reason);
   }
   assert.match((await run('restore - --data new', { input: 'x' })).stderr, /^standard input is no backup of a store/);
+  await withStore(at('unused'), async () => {});
+  const missing = await run('restore missing --data unused');
+  assert.deepEqual([missing.exit, missing.stderr], [1, 'missing: no such file or directory\n']);
   const { exit, stderr } = await run('restore b');
   assert.deepEqual([exit, /data/.test(stderr)], [1, true], stderr);
   if (isRoot) await chown(at('b'), NOBODY, NOBODY); // of another user
