@@ -28,7 +28,11 @@ export class SortedTexts<I extends number | bigint | string> {
     const number = this.#numberOf(id);
     const { ids, texts } = this.#chunks[number];
     const at = countBelow(ids, id);
-    if (ids[at] === id) return texts.splice(at, 1, text)[0];
+    if (ids[at] === id) {
+      const before = texts[at];
+      texts[at] = text;
+      return before;
+    }
     this.size++;
     if (at === ids.length) {
       ids.push(id); // most rows are added at the end, and a start takes less by that
