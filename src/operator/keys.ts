@@ -74,8 +74,9 @@ export async function createKey(context: Context, wanted: NewKey) {
 /** A key for a store without an active one; undefined if there is one. */
 export async function createFirstKey(context: Context, plan: Plan) {
   const { keys } = context.engine.store.read;
-  const isActive = (key: ApiKey) => key.revokedAt === undefined && key.environment === context.environment;
-  if ([...keys.all()].some(isActive)) return undefined;
+  for (const { revokedAt, environment } of keys.all()) {
+    if (revokedAt === undefined && environment === context.environment) return undefined;
+  }
   return createKey(context, { id: keys.lastId + 1, plan, name: 'first key' }); // another replica may be first
 }
 
