@@ -17,9 +17,15 @@ export const JSON_UTF_8 = 'application/json; charset=utf-8';
 export const SAFE: HeaderList = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 export const CLOSE: HeaderList = ['Connection', 'close'];
 
-export function replyWith(status: number, type: string, body: string | Buffer, headers: HeaderList = []): Reply {
+export function replyWith(
+  status: number,
+  type: string,
+  body: Reply['body'],
+  more: HeaderList = [],
+  isLast = false,
+): Reply {
   const length = `${Buffer.byteLength(body)}`;
-  return { status, headers: ['Content-Type', type, 'Content-Length', length, ...headers], body };
+  return { status, headers: ['Content-Type', type, 'Content-Length', length, ...more], body, isLast };
 }
 
 export const jsonReply = (status: number, json: string, headers?: HeaderList): Reply =>
@@ -30,7 +36,7 @@ export const noContent = (headers: string[] = []): Reply => ({ status: 204, head
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  return { ...jsonReply(status, text, headers), isLast: endsConnection };
+  return replyWith(status, JSON_UTF_8, text, headers, endsConnection);
 }
 
 /** The whole reply to what is no request: node:http has no response to write it to. */
