@@ -1,15 +1,7 @@
 /** The body of a request, gathered in one buffer of bounded size. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { excerpt } from '../text.ts';
-import {
-  ApiError,
-  badRequest,
-  bodyTooLarge,
-  type HeaderList,
-  headersTooLarge,
-  MAX_BODY_BYTES,
-  MAX_HEADER_PAIRS,
-} from './errors.ts';
+import { ApiError, badRequest, bodyTooLarge, type HeaderList, MAX_BODY_BYTES } from './errors.ts';
 import { expectOf } from './message.ts';
 
 /** The most memory of all bodies under way. */
@@ -63,7 +55,6 @@ export class Body {
   async whole(): Promise<Uint8Array> {
     this.isWanted = true;
     await this.#ended;
-    if (this.#req.rawTrailers.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
     return this.#buffer.subarray(0, this.#bytes);
   }
 

@@ -32,8 +32,8 @@ export function readTarget(req: IncomingMessage): { path: string; query: string 
 }
 
 /** `http://host/path` is cut down to `/path` if `Host` names the same host. */
-function originForm({ url: target = '', method, headers }: IncomingMessage): string {
-  if (target.startsWith('/') || (target === '*' && method === 'OPTIONS')) return target;
+function originForm({ url: target = '', headers }: IncomingMessage): string {
+  if (target.startsWith('/')) return target;
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target);
   if (absolute === null) throw badRequest('the request target must begin with /');
   if (absolute[1].toLowerCase() !== headers.host?.toLowerCase()) {

@@ -7,8 +7,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import { balance, Connection, type Incoming } from './connection.ts';
-import { ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
-import { METHODS } from './message.ts';
+import { type ApiError, badRequest, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import type { Reply } from './reply.ts';
 
 const MAX_CONNECTIONS = 10_000;
@@ -22,13 +21,8 @@ const MAX_STILL_MS = 30_000;
  */
 const IDLE_GRACE_MS = 300;
 
-/** CONNECT has a target of its own form, and comes by an event of its own. */
-const CONNECT = new ApiError(
-  'method_not_allowed',
-  'CONNECT is not served here',
-  ['Allow', [...METHODS, 'OPTIONS'].join(', ')],
-  true,
-);
+/** It has a target of its own form, and comes by an event of its own. */
+const CONNECT = badRequest('CONNECT is not served here');
 
 interface Options {
   readonly clock: Clock;

@@ -27,8 +27,7 @@ export function healthEndpoints(unready: () => string | undefined): PublicEndpoi
     const why = unready();
     return why === undefined ? READY : errorReply(notNow(why));
   };
-  const star = publicGet('*', () => HEALTHY); // for `OPTIONS *`
-  return [publicGet('/healthz', () => HEALTHY), publicGet('/readyz', readiness), star];
+  return [publicGet('/healthz', () => HEALTHY), publicGet('/readyz', readiness)];
 }
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
