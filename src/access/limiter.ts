@@ -138,8 +138,8 @@ function describe(account: Account, { perMinute, perDay }: Limits, at: number, v
   }
   const binding = dayBinds ? 'day' : 'minute';
   const banEndsAt = verdict === 'banned' ? account.banEndsAt : 0;
-  const counts = { strikes: account.strikes, bans: bansNow(account, at), banEndsAt };
-  return { at, verdict, minute, day, binding, retryAt, banBegan: false, ...counts };
+  const [strikes, bans] = [account.strikes, bansNow(account, at)];
+  return { at, verdict, minute, day, binding, retryAt, banBegan: false, strikes, bans, banEndsAt };
 }
 
 /** A window that is not open is full, and its end is the present. */

@@ -80,7 +80,7 @@ export async function serve(settings: Settings, { commands, extras, texts }: Too
       metrics?.countReply(summary);
       if (settings.accessLog) log.access(summary);
     };
-    const service = new Service({ settings, clock, log, onReply });
+    const service = new Service({ settings, clock, log, onReply: metrics || settings.accessLog ? onReply : undefined });
     // systemd, or another parent, may hold the socket for this process. It has a queue: what is in it waits until the
     // store is open. Else the port opens before the store: early requests get 503, and where it is taken no store is made.
     const isHeld = process.env.LISTEN_PID === String(process.pid) && process.env.LISTEN_FDS === '1';

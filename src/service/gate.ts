@@ -45,15 +45,15 @@ export class Gate {
     this.#headers = new LimitHeaders(() => options.clock.wall());
   }
 
-  /** Takes a token of the caller. Throws if there is no valid key, or if its limits do not admit the request. */
-  async pass(req: IncomingMessage, found: Found, { callers, limiter }: Parts): Promise<Caller> {
+  /** Takes a token of the caller. Returns a refusal if there is no valid key, or if its limits do not admit the request. */
+  async pass(req: IncomingMessage, found: Found, { callers, limiter }: Parts): Promise<Caller | ApiError> {
     const { authorization } = req.headers;
     let caller = callers.identify(authorization);
     if (caller === UNKNOWN && limiter.refresh !== undefined) {
       await limiter.refresh();
       caller = callers.identify(authorization);
     }
-    if (caller instanceof ApiError) throw this.#withoutKey(req, found, caller);
+    if (caller instanceof ApiError) return this.#withoutKey(req, found, caller);
     const decision = await limiter.take(caller.key);
     callers.check(caller); // it may have ended while a database was asked
     found.caller = caller;
@@ -63,8 +63,7 @@ export class Gate {
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
       this.#options.log.info('a ban began', { key: formatKeyId(caller.key.id), seconds });
     }
-    if (decision.verdict !== 'admitted') throw refusalOf(decision);
-    return caller;
+    return decision.verdict === 'admitted' ? caller : refusalOf(decision);
   }
 
   #withoutKey(req: IncomingMessage, found: Found, refusal: ApiError): ApiError {
@@ -128,12 +127,12 @@ export class LimitHeaders {
   /** Both windows of a key. During a ban the X-RateLimit headers show that nothing remains until it ends. */
   ofKey(decision: Decision): HeaderList {
     const { at, verdict, minute, day, binding, retryAt } = decision;
-    const { limit, ...left } = decision[binding];
-    const { remaining, endsAt } = verdict === 'banned' ? { remaining: 0, endsAt: retryAt } : left;
+    const { limit, remaining, endsAt } = decision[binding];
+    const [left, end] = verdict === 'banned' ? [0, retryAt] : [remaining, endsAt];
     const policy = `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`;
     const ofMinute = `"minute";r=${minute.remaining};t=${secondsTo(minute.endsAt, at)}`;
     const ofDay = `"day";r=${day.remaining};t=${secondsTo(day.endsAt, at)}`;
-    return headersOf(limit, remaining, this.#onTheWall('key', endsAt, at), policy, `${ofMinute}, ${ofDay}`);
+    return headersOf(limit, left, this.#onTheWall('key', end, at), policy, `${ofMinute}, ${ofDay}`);
   }
 
   ofAddress({ at, limit, remaining, endsAt }: Allowance): HeaderList {

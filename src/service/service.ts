@@ -104,7 +104,7 @@ export class Service {
     return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
   }
 
-  /** The way of every request. A step that refuses throws, and the refusal becomes the reply. */
+  /** The way of every request. A step that refuses throws, and the refusal becomes the reply; that of the gate is returned. */
   async #answer({ req, res, body, isLate }: Incoming, found: Found): Promise<Reply> {
     const method = req.method!;
     const { path, query } = readTarget(req);
@@ -123,8 +123,9 @@ export class Service {
     if (isLimited && isLate) throw notNow(STOPPING);
     if (parts === undefined && (isLimited || route === undefined)) throw notNow(STARTING);
     if (isLimited) {
-      const { key } = await this.#gate.pass(req, found, parts!);
-      if (key.readOnly && !READING.includes(method)) throw READ_ONLY;
+      const passed = await this.#gate.pass(req, found, parts!);
+      if (passed instanceof ApiError) return errorReply(passed);
+      if (passed.key.readOnly && !READING.includes(method)) throw READ_ONLY;
     }
 
     checkTargetAndExpect(req);
@@ -142,12 +143,7 @@ export class Service {
 
   async #handle(incoming: Incoming): Promise<Reply> {
     const found: Found = { id: randomUUID() };
-    let reply: Reply;
-    try {
-      reply = await this.#answer(incoming, found);
-    } catch (error) {
-      reply = this.#failure(error, found.id);
-    }
+    const reply = await this.#answer(incoming, found).catch((error) => this.#failure(error, found.id));
     // A store that does not answer is not asked once more.
     found.limits ??= await this.#gate.look(incoming.req, reply.status === 503 ? undefined : this.#parts);
     return this.#complete(reply, found, incoming.req.socket, incoming);
@@ -180,7 +176,8 @@ export class Service {
       keyId: caller?.key.id,
     });
     const own = endpoint?.headers ?? [];
-    return { ...reply, headers: ['X-Request-Id', id, ...limits, ...own, ...this.#common, ...reply.headers] };
+    const headers = ['X-Request-Id', id, ...limits, ...own, ...this.#common, ...reply.headers];
+    return { status: reply.status, headers, body: reply.body, isLast: reply.isLast };
   }
 
   #routerWith(others: readonly PublicEndpoint[]): Router {

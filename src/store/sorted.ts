@@ -60,7 +60,7 @@ export class SortedTexts<I extends number | bigint | string> {
   }
 
   page(after: I | undefined, limit: number): Page<I> {
-    const texts: string[] = [];
+    let texts: string[] = [];
     let last: I | undefined;
     let number = after === undefined ? 0 : this.#numberOf(after);
     const { ids } = this.#chunks[number];
@@ -69,7 +69,7 @@ export class SortedTexts<I extends number | bigint | string> {
     for (; number < this.#chunks.length; number++) {
       const chunk = this.#chunks[number];
       const end = Math.min(chunk.ids.length, at + limit - texts.length);
-      texts.push(...chunk.texts.slice(at, end));
+      texts = texts.concat(chunk.texts.slice(at, end));
       if (end > at) last = chunk.ids[end - 1];
       if (end < chunk.ids.length) return { texts, next: last };
       at = 0;
