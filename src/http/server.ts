@@ -13,6 +13,8 @@ import type { Reply } from './reply.ts';
 const MAX_CONNECTIONS = 10_000;
 /** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
 const CONNECTIONS_PER_ADDRESS = 100;
+/** A connection that has sent too much keeps its place so long after its end: else its client would connect again. */
+const FLOOD_REST_MS = 2_000;
 /** A client that neither sends nor reads for so long is ended. */
 const MAX_STILL_MS = 30_000;
 /**
@@ -123,11 +125,15 @@ export class HttpServer {
     this.open.set(socket, connection);
     this.#ofAddress.set(name, all.add(connection));
     setImmediate(balance, all); // not at once: node:http begins to read in the next tick
-    socket.once('close', () => {
-      this.open.delete(socket);
+    const leave = () => {
       all.delete(connection);
       if (all.size === 0) this.#ofAddress.delete(name);
       else balance(all);
+    };
+    socket.once('close', () => {
+      this.open.delete(socket);
+      if (connection.sendsTooMuch) setTimeout(leave, FLOOD_REST_MS).unref();
+      else leave();
     });
   }
 
