@@ -9,7 +9,7 @@ import type { Environment } from '../store/model.ts';
 import { addAnimals, EXPORTED, exportAnimals, INPUT, importAnimals } from './animals.ts';
 import { BOUND, backup, compact, PLACE, restore, verify, writeBackup } from './data.ts';
 import * as keys from './keys.ts';
-import { file, flag, type LabelOf, type Options, type Texts, type Values } from './options.ts';
+import { file, flag, type Options, type Texts, type Values } from './options.ts';
 import { COMMIT, RUNTIME, VERSION } from './program.ts';
 import { askReady, LISTENING, SERVE, serve } from './serve.ts';
 
@@ -53,7 +53,7 @@ export interface Command<O extends Options = Options, P extends Options = Option
   /** It reads its input while it works. */
   readonly hasInput?: boolean;
   /** Throws an error for values that do not fit together. */
-  readonly fits?: (values: Values<O>, labelOf: LabelOf) => unknown;
+  readonly fits?: (values: Values<O>) => unknown;
   /** What is done where the store is open. The result is an object, or a body. */
   readonly work?: (context: Context, values: Values<P>, input: Input) => unknown;
   /** What the process of the command does; by default it asks once. A result that is a text is printed as it is. */

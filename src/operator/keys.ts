@@ -39,21 +39,21 @@ export const ROTATION = {
   grace: o.withDefault(o.duration, '24h', 'TIME', 'how long older secrets work still'),
 };
 /** A parameter of a call, and no option. */
-export const DIGEST = { digest: o.required(o.text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), '', '') };
+export const DIGEST = { digest: o.argument(o.text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), 'digest', '') };
 
 type Limits = { plan: Plan } & Partial<o.Values<typeof LIMITS>>;
 /** `id`: if another key has it, nothing is done, and the result is undefined. */
 type NewKey = { plan: Plan; name: string; id?: number } & Partial<o.Values<typeof NEW_KEY>>;
 
 /** Throws an error for values that do not fit together. */
-export function limitsOf({ plan, perMinute, perDay }: Limits, labelOf: o.LabelOf = o.flagOf) {
-  const [minute, day] = [labelOf('perMinute'), labelOf('perDay')];
+export function limitsOf({ plan, perMinute, perDay }: Limits) {
   if (plan !== 'enterprise') {
-    if (perMinute || perDay) throw usage(`only the enterprise plan takes ${minute} and ${day}`);
+    if (perMinute || perDay)
+      throw usage('only the enterprise plan takes --per-minute and --per-day (or their variables)');
     return PLAN_LIMITS[plan];
   }
-  if (!perMinute || !perDay) throw usage(`the enterprise plan needs ${minute} N and ${day} N`);
-  if (perMinute > perDay) throw usage(`${minute} ${perMinute} is more than ${day} ${perDay} allows`);
+  if (!perMinute || !perDay) throw usage('the enterprise plan needs --per-minute N and --per-day N');
+  if (perMinute > perDay) throw usage(`--per-minute ${perMinute} is more than --per-day ${perDay} allows`);
   return { perMinute, perDay };
 }
 

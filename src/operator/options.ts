@@ -96,28 +96,25 @@ export const quoted = (text: string): string => excerpt(withoutSecrets(text));
 const entriesOf = (options: Options, areArguments: boolean) =>
   Object.entries(options).filter(([, { isArgument = false }]) => isArgument === areArguments);
 
-/** How a message names an option: `--ban-after`, PETSTORE_BAN_AFTER, or `banAfter` in a call on the socket. */
-export type LabelOf = (name: string) => string;
-
 /** The values of these options. Throws an error that names the fault and what would be right. */
-export function check<O extends Options>(options: O, texts: Texts, labelOf: LabelOf): Values<O> {
-  const values = Object.entries(options).map(([name, { is, allowed, isSecret }]) => {
+export function check<O extends Options>(options: O, texts: Texts): Values<O> {
+  const values = Object.entries(options).map(([name, { is, value, allowed, isArgument, isSecret }]) => {
     const text = texts[name];
     const { success, output } = v.safeParse(is, text);
     if (success) return [name, output];
     const fault = text === undefined ? 'is missing' : `cannot be ${isSecret ? 'this value' : quoted(text)}`;
-    throw usage(`${labelOf(name)} ${fault}: give ${allowed}`);
+    throw usage(`${isArgument ? value : `${flagOf(name)} (or ${variableOf(name)})`} ${fault}: give ${allowed}`);
   });
   return Object.fromEntries(values) as Values<O>;
 }
 
 /** Does the work of a command on a store that is open. */
-export function perform(command: Command, context: Context, texts: Texts, labelOf: LabelOf, input: Input): unknown {
+export function perform(command: Command, context: Context, texts: Texts, input: Input): unknown {
   const names = Object.keys(command.takes);
   const unknown = Object.keys(texts).find((name) => !names.includes(name));
   if (unknown !== undefined) throw usage(`there is no parameter ${quoted(unknown)}${suggestion(unknown, names)}`);
-  const values = check(command.takes, texts, labelOf);
-  command.fits?.(values, labelOf);
+  const values = check(command.takes, texts);
+  command.fits?.(values);
   return command.work?.(context, values, input);
 }
 
@@ -125,32 +122,30 @@ export function perform(command: Command, context: Context, texts: Texts, labelO
 export const misused = ({ name }: Command, { message }: Error) =>
   new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
 
+/** The names of the options that have a variable. */
+const byVariable = ({ options }: Command): Partial<Record<string, string>> =>
+  Object.fromEntries(entriesOf(options, false).map(([name]) => [variableOf(name), name]));
+
 /** Reads what was typed, and the variables. Throws an error that says what is wrong. */
 export function prepare(command: Command, words: string[], env: NodeJS.ProcessEnv, all: readonly Command[]) {
-  const { options } = command;
-  const variables: Partial<Record<string, string>> = {};
-  const labelOf = (name: string) => variables[name] ?? (options[name].isArgument ? options[name].value : flagOf(name));
   try {
-    const texts = readWords(options, words);
-    const known = [command, ...all].flatMap(({ options }) =>
-      entriesOf(options, false).map(([name]) => variableOf(name)),
-    );
+    const texts = readWords(command.options, words);
+    const own = byVariable(command);
+    const known = Object.assign({}, own, ...all.map(byVariable));
     for (const [variable, text = ''] of Object.entries(env)) {
       if (!variable.startsWith('PETSTORE_') || FOREIGN.test(`${variable}=${text}`)) continue;
       // A typing error in a file of settings must not go unnoticed.
-      if (!known.includes(variable))
-        throw usage(`there is no variable ${quoted(variable)}${suggestion(variable, known)}`);
-      const [name] = entriesOf(options, false).find(([one]) => variableOf(one) === variable) ?? [];
-      if (name === undefined || texts[name] !== undefined || text === '') continue; // an empty one is not set
-      texts[name] = text;
-      variables[name] = variable;
+      if (!(variable in known))
+        throw usage(`there is no variable ${quoted(variable)}${suggestion(variable, Object.keys(known))}`);
+      const name = own[variable];
+      if (name !== undefined && text !== '') texts[name] ??= text; // an empty one is not set
     }
     if (texts.data !== undefined && texts.store !== undefined) {
-      throw usage(`${labelOf('data')} and ${labelOf('store')} both say where the store is: give one of them`);
+      throw usage('--data and --store (or their variables) both say where the store is: give one of them');
     }
-    const values = check(options, texts, labelOf);
-    command.fits?.(values, labelOf);
-    return { texts, labelOf, values: values as Place };
+    const values = check(command.options, texts);
+    command.fits?.(values);
+    return { texts, values: values as Place };
   } catch (error) {
     throw misused(command, error as Error);
   }

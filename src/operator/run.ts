@@ -4,7 +4,7 @@ import type { Extra } from '../extra.ts';
 import type { Engine } from '../store/engine.ts';
 import { type Command, commandsWith, type Tools } from './commands.ts';
 import { openForCommand, retryWhileInUse, storageOf, storeName } from './data.ts';
-import { flagOf, helpOf, misused, overview, perform, prepare, quoted, suggestion } from './options.ts';
+import { helpOf, misused, overview, perform, prepare, quoted, suggestion } from './options.ts';
 import { asCommandError, ENDING_SIGNALS, EXIT, note, PROGRAM, printResult, UNREAD, usage } from './program.ts';
 import { askServer } from './socket.ts';
 
@@ -35,13 +35,13 @@ async function withoutCommand([first = '', second = '']: string[], all: readonly
 
 async function runCommand(command: Command, words: string[], program: Pick<Tools, 'commands' | 'extras'>) {
   const { name, access, takes, run } = command;
-  const { texts, labelOf, values } = prepare(command, words, process.env, program.commands);
+  const { texts, values } = prepare(command, words, process.env, program.commands);
   const { data, store, json } = values;
   try {
     // What reads the URL is loaded only where there is one.
     if (store !== undefined) await storageOf(store, program.extras).check(store);
   } catch (error) {
-    throw misused(command, new Error((error as Error).message.replace('--store', labelOf('store'))));
+    throw misused(command, error as Error);
   }
   let engine: Engine | undefined;
   const ask: Tools['ask'] = (texts, input = []) =>
@@ -50,7 +50,7 @@ async function runCommand(command: Command, words: string[], program: Pick<Tools
       if (reply !== undefined) return reply;
       const how = { readOnly: access === 'read', mustExist: access !== 'create' };
       engine = await openForCommand(values, program.extras, how);
-      return perform(command, { engine, clock: systemClock }, texts, flagOf, input);
+      return perform(command, { engine, clock: systemClock }, texts, input);
     });
   const interrupted = () => {
     note(`petstore ${name} was interrupted`);

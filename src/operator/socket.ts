@@ -92,7 +92,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { commands, con
     if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
     // Also an empty body comes only from a caller who still waits.
     if (!command.hasInput && (await text(req)) !== '') throw usage(`${pathname} reads no body: use the query`);
-    const result = await perform(command, context, Object.fromEntries(searchParams), (name) => name, req);
+    const result = await perform(command, context, Object.fromEntries(searchParams), req);
     const { id }: { id?: string } = Object(result);
     if (!isRead) log.info('command', { command: name, id });
     if (!isBody(result)) return send(200, result);

@@ -46,7 +46,10 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   }
   const refused = await run('serve', { env: { PETSTORE_PORT: '65536' } });
   assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [2, '', false]);
-  assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [^\n]+\nSee node \S+ serve --help\n$/);
+  assert.match(
+    refused.stderr,
+    /--port \(or PETSTORE_PORT\) cannot be "65536": give [^\n]+\nSee node \S+ serve --help\n$/,
+  );
   const { version, commit, runtime } = await json<Record<string, string>>('version');
   assert.match(`${version} ${runtime}`, /^\d+\.\d+\.\d+ Node v\d+/);
   assert.equal(await done('--version'), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
@@ -98,10 +101,11 @@ test('a value out of range names itself and says what is allowed, as an option a
     for (const [key, value] of Object.entries(values).flatMap(([key, all]) => all.map((one) => [key, one]))) {
       const words: string[] = Object.values(options).flatMap(({ isArgument }) => (isArgument ? 'k1' : []));
       if (name === 'keys create' && key !== 'plan') words.push('--plan', 'free');
-      const refused = [[flagOf(key), refusal(name, [...words, `${flagOf(key)}=${value}`])]];
-      if (value !== '') refused.push([variableOf(key), refusal(name, words, { [variableOf(key)]: value })]);
-      for (const [as, message] of refused) {
-        assert.ok(message.startsWith(`petstore ${name}: ${as} cannot be `), message);
+      const refused = [refusal(name, [...words, `${flagOf(key)}=${value}`])];
+      if (value !== '') refused.push(refusal(name, words, { [variableOf(key)]: value }));
+      for (const message of refused) {
+        const fault = `petstore ${name}: ${flagOf(key)} (or ${variableOf(key)}) cannot be `;
+        assert.ok(message.startsWith(fault), message);
         assert.ok(message.includes(`give ${options[key].allowed}`), message);
       }
     }
@@ -122,11 +126,23 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', '--lab', /there is no option "--lab"/],
     ['keys revoke', `ps_live_${'x'.repeat(36)}`, /ID cannot be "ps_live_\[hidden\]"/],
     ['serve', `--ps_live_${'x'.repeat(36)}`, /no option "--ps_live_\[hidden\]"/],
-    ['keys create', '', /--plan is missing: give free \(60 .*\), pro \(.*\), business \(.*\) or enterprise \(.*\)\n/],
+    [
+      'keys create',
+      '',
+      /--plan \(or PETSTORE_PLAN\) is missing: give free \(60 .*\), pro \(.*\), business \(.*\) or enterprise \(.*\)\n/,
+    ],
     ['keys plan', 'k1 enterprise --per-minute 5', /the enterprise plan needs --per-minute N and --per-day N/],
-    ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes PETSTORE_PER_MINUTE and --per-day\n/],
+    [
+      'keys create',
+      '--plan pro --per-day 5',
+      /only the enterprise plan takes --per-minute and --per-day \(or their variables\)\n/,
+    ],
     ['keys create', '--plan enterprise --per-minute 9 --per-day 8', /--per-minute 9 is more than --per-day 8 allows/],
-    ['keys list', '--data x --store sql://h/d', /--data and --store both say where the store is/],
+    [
+      'keys list',
+      '--data x --store sql://h/d',
+      /--data and --store \(or their variables\) both say where the store is/,
+    ],
     ['keys revoke', '', /ID is missing: give the id of a key, such as k1/],
     ['keys revoke', 'k0', /ID cannot be "k0"/],
     ['keys plan', 'k1', /PLAN is missing/],

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { type Context, commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey, rotateKey } from '../../src/operator/keys.ts';
-import { flagOf, perform, prepare } from '../../src/operator/options.ts';
+import { perform, prepare } from '../../src/operator/options.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { type Serving, temporary } from '../program.ts';
 import { until } from '../until.ts';
@@ -204,7 +204,7 @@ async function work(context: Context, line: string): Promise<NewKey> {
   const [name, ...words] = line.split(' ');
   const command = commandsWith([]).find((one) => one.name === `keys ${name}`)!;
   const { texts } = prepare(command, words, {}, []);
-  return (await perform(command, context, texts, flagOf, [])) as NewKey;
+  return (await perform(command, context, texts, [])) as NewKey;
 }
 
 test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {

@@ -284,7 +284,7 @@ test('serve --check says what a start would come to, with its status, takes no l
   await writeFile(at('other/mine'), '');
   await writeFile(at('seed'), '{');
   for (const [line, status, fault] of [
-    ['--port 65536', 2, /^petstore serve: --port cannot be "65536"/],
+    ['--port 65536', 2, /^petstore serve: --port \(or PETSTORE_PORT\) cannot be "65536"/],
     ['--data other', 1, /^other holds no store, but "mine"/],
     ['--seed seed', 1, /^seed seed: .*column 2/],
     ['--data seed', 1, /^seed: not a directory/],

@@ -44,7 +44,7 @@ test('a command is a path, its parameters are a query; what is wrong is told in 
     ['/keys/list?data=x', 'GET', 400, 'there is no parameter "data"'],
     ['/keys/plan?id=k1&plan=pro&perDya=1', 'POST', 400, 'there is no parameter "perDya"; did you mean perDay?'],
     ['/keys/lits', 'GET', 400, `the running server (version ${VERSION}) has no /keys/lits; did you mean /keys/list?`],
-    ['/keys/plan?id=k1&plan=pro&perDay=1', 'POST', 400, 'only the enterprise plan takes perMinute and perDay'],
+    ['/keys/plan?id=k1&plan=pro&perDay=1', 'POST', 400, 'only the enterprise plan takes --per-minute and --per-day'],
     ['/keys/revoke?id=k1', 'GET', 400, '/keys/revoke takes POST'],
     ['/keys/lift?id=k9', 'POST', 500, 'there is no key k9'],
     ['/import', 'POST', 400, 'digest is missing: give a name of the input'],
