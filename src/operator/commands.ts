@@ -52,7 +52,7 @@ export interface Command<O extends Options = Options, P extends Options = Option
   readonly access?: Access;
   /** It reads its input while it works. */
   readonly hasInput?: boolean;
-  /** Throws an error for values that do not fit together. */
+  /** Throws an error for values that do not fit together, before the store is looked for. */
   readonly fits?: (values: Values<O>) => unknown;
   /** What is done where the store is open. The result is an object, or a body. */
   readonly work?: (context: Context, values: Values<P>, input: Input) => unknown;

@@ -113,9 +113,7 @@ export function perform(command: Command, context: Context, texts: Texts, input:
   const names = Object.keys(command.takes);
   const unknown = Object.keys(texts).find((name) => !names.includes(name));
   if (unknown !== undefined) throw usage(`there is no parameter ${quoted(unknown)}${suggestion(unknown, names)}`);
-  const values = check(command.takes, texts);
-  command.fits?.(values);
-  return command.work?.(context, values, input);
+  return command.work?.(context, check(command.takes, texts), input);
 }
 
 /** The error of wrong usage of a command. */
