@@ -9,7 +9,7 @@ export interface Reply {
   /** A large body that many clients get is one buffer for all. */
   readonly body: string | Buffer;
   /** True: the connection ends with it. */
-  readonly isLast?: boolean;
+  readonly isLast: boolean;
 }
 
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
@@ -31,7 +31,7 @@ export function replyWith(
 export const jsonReply = (status: number, json: string, headers?: HeaderList): Reply =>
   replyWith(status, JSON_UTF_8, json, headers);
 
-export const noContent = (headers: string[] = []): Reply => ({ status: 204, headers, body: '' });
+export const noContent = (headers: string[] = []): Reply => ({ status: 204, headers, body: '', isLast: false });
 
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
