@@ -13,7 +13,7 @@ import type { Reply } from './reply.ts';
 const MAX_CONNECTIONS = 10_000;
 /** Each can make node:http parse a packet of 64 KiB, of 3,600 requests and 5 MB of objects, before anybody is asked. */
 const CONNECTIONS_PER_ADDRESS = 100;
-/** A connection that has sent too much keeps its place so long after its end: else its client would connect again. */
+/** A connection that has sent too much counts for so long after its end: else its client would connect again at once. */
 const FLOOD_REST_MS = 500;
 /** A client that neither sends nor reads for so long is ended. */
 const MAX_STILL_MS = 30_000;
